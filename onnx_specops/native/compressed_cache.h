@@ -15,7 +15,7 @@ enum class Cache { float16, uint8 };
 // The bytes after a uint8 row: its step and minimum, both float16.
 constexpr std::int64_t row_tail = 4;
 
-// One run of a node. Tokens are rows of [batch, sequence, heads * size], caches [batch, groups, room, width].
+// One run of a node. Tokens are rows of [batch, sequence, heads * size], caches are [batch, groups, capacity, width].
 struct Attention {
   Cache cache = Cache::float16;
   std::int64_t sequence = 0, heads = 0, groups = 0, size = 0;

@@ -130,7 +130,7 @@ ALWAYS float number(const Matrix& from, std::int64_t at, float otherwise) {
 }
 
 #if defined(__AVX512F__)
-// Up to 16 consecutive ones.
+// Loads up to 16 consecutive numbers.
 ALWAYS Floats some(const Matrix& from, std::int64_t at, __mmask16 mask) {
   switch (from.type) {
     case Number::float32: return {_mm512_maskz_loadu_ps(mask, static_cast<const float*>(from.data) + at)};
@@ -281,7 +281,7 @@ class GroupNumbers {
     fetch_columns(weights.zero_points, count, 0.0f, zero);
   }
 
-  // Loads those of `count` groups of a column, at most `fetched`; returns their position in `scale` and `zero`.
+  // Loads the numbers of `count` groups of a column, at most `fetched`; returns their position in `scale` and `zero`.
   ALWAYS std::int64_t of(std::int64_t c, std::int64_t first, std::int64_t count) {
     if (weights_.groups <= fetched) return c * weights_.groups;
     const Matrix &scales = weights_.scales, &zeros = weights_.zero_points;
@@ -368,7 +368,8 @@ void multiply_columns(const Weights& weights, const float* a, std::int64_t rows,
 constexpr std::int64_t line_codes = 8 * Floats::size;
 
 #if !defined(__AVX512F__) && defined(__AVX2__)
-// What codes count from if they are integers, unsigned or in two's complement; -1 if they are not.
+// The zero point of codes as unsigned integers: 0 if they are unsigned, 8 if they are in two's complement; -1 if they are not
+// integers.
 inline int origin(const float* table) {
   bool is_unsigned = true, is_signed = true;
   for (int i = 0; i < 16; ++i) {
@@ -394,7 +395,7 @@ inline bool in_lines(const Weights& weights) {
 }
 
 #if !defined(__AVX512F__) && defined(__AVX2__)
-// The factor of a code that is not shifted to the lowest bits of its half of a double word.
+// The factor for a code that is not shifted to the lowest bits of its half of a double word.
 ALWAYS float place(std::int64_t phase) { return static_cast<float>(1 << (4 * (phase % 4))); }
 #else
 ALWAYS float place(std::int64_t) { return 1.0f; }
@@ -472,7 +473,8 @@ void multiply_lines(const Weights& weights, const float* a, std::int64_t rows, f
   }
 }
 #elif defined(__AVX2__)
-// Codes are integers. Each is masked where it is, so that most need no shift; the numbers of `arrange` are smaller for that.
+// Codes are integers. Each code is masked in place, so most codes need no shift; `arrange` divides the activations
+// accordingly.
 void multiply_lines(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
                     std::int64_t column, std::int64_t count) {
   const int first_code = origin(weights.table);
@@ -858,7 +860,7 @@ ALWAYS void multiply_tiles(const float* a, std::int64_t step, const float* b, st
   }
 }
 
-// Fewer rows than a tile has.
+// For fewer rows than a tile has.
 template <int rows>
 void multiply_rest(const float* a, std::int64_t left, std::int64_t step, const float* b, std::int64_t apart,
                    std::int64_t depth, const Sum& sum, float* to, std::int64_t width, std::int64_t count, Ahead& ahead) {
@@ -868,7 +870,8 @@ void multiply_rest(const float* a, std::int64_t left, std::int64_t step, const f
 
 void multiply_panels(const float* a, std::int64_t rows, std::int64_t step, const float* b, std::int64_t apart,
                      std::int64_t depth, const Sum& sum, float* to, std::int64_t width, std::int64_t count, Ahead ahead) {
-  // So few rows would wait for each of their sums, so they share the work of the last tile.
+  // With so few remaining rows, each addition would wait for the previous one. These rows and the last tile are therefore
+  // divided evenly.
   constexpr std::int64_t few = tile_rows / (Floats::size == 16 ? 3 : 2);
   const std::int64_t rest = rows % tile_rows, shared = rest > 0 && rest < few && rows > tile_rows ? tile_rows : 0;
   std::int64_t i = 0;
@@ -941,7 +944,7 @@ void multiply_kept(const Weights& weights, const float* panels, const float* a, 
   const auto end_of = [&](std::int64_t begin) { return least(chunk_end(weights, begin, block), weights.depth); };
   for (std::int64_t begin = 0; begin < weights.depth;) {
     const std::int64_t end = end_of(begin);
-    // The data that are read next: the next chunk of the same columns, or the first chunk of the next columns.
+    // The next data to read: the next chunk of the same columns, or the first chunk of the next columns.
     const bool more = end < weights.depth;
     const std::int64_t next = more ? end : 0, next_end = end_of(next);
     const std::int64_t next_column = more ? first : last < weights.columns ? last : 0;

@@ -27,7 +27,7 @@ namespace {
 using depthwise::Row;
 using depthwise::Run;
 
-// The products that a thread computes, at least.
+// The minimum number of products that a thread computes.
 constexpr std::int64_t at_least = std::int64_t{1} << 17;
 
 struct Geometry : WindowSizes {
@@ -86,7 +86,7 @@ class DepthwiseConv : public Kernel {
     return g;
   }
 
-  // Computes one line of windows: `at` counts the lines of all images.
+  // Computes one line of windows. `at` counts the lines of all images.
   static void convolve_line(const Geometry& g, std::int64_t at, const float* x, const float* weights, Run run,
                             std::vector<Row>& rows, float* to) {
     const std::int64_t y = at % g.out[1], z = at / g.out[1] % g.out[0], n = at / g.out[1] / g.out[0];

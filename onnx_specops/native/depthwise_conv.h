@@ -9,19 +9,19 @@
 
 namespace specops::depthwise {
 
-// A line of the kernel that is inside the image: the input of the first window at its first position, and the weights.
+// A line of the kernel inside the image: the input of the first window at the line's first position, and the weights.
 struct Row {
   const float *x, *weight;
 };
 
-// Some neighboring windows with the same positions inside the image.
+// Adjacent windows with the same positions inside the image.
 struct Run {
   const Row* rows;
-  std::int64_t row_count, width;  // `width` positions in each row
+  std::int64_t row_count, width;  // each row has `width` positions
   std::int64_t windows, channels;
   std::int64_t step;      // floats between the inputs of neighboring windows
-  std::int64_t dilation;  // floats between those of neighboring positions
-  const float* bias;      // or null
+  std::int64_t dilation;  // floats between the inputs of adjacent positions
+  const float* bias;      // may be null
   float* to;
 };
 

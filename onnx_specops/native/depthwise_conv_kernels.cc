@@ -9,7 +9,7 @@ namespace specops::depthwise {
 namespace {
 
 constexpr std::int64_t size = Floats::size;
-// Windows that are computed together: their sums and a line of weights are in registers.
+// The windows that are computed together. Their sums and a line of weights are in registers.
 constexpr int together = Floats::size == 16 ? 8 : 4;
 
 template <int count>
@@ -25,7 +25,7 @@ ALWAYS void store(const Run& run, std::int64_t window, std::int64_t channel, con
   for (int i = 0; i < windows; ++i) sums[i].store(run.to + (window + i) * run.channels + channel);
 }
 
-// Neighboring windows whose inputs are as far apart as those of neighboring positions: each input is loaded once.
+// Adjacent windows whose inputs are as far apart as those of adjacent positions. Each input is loaded once.
 template <int windows, int width>
 ALWAYS void convolve_shared(const Run& run, std::int64_t window, std::int64_t channel) {
   Floats sums[windows];
@@ -86,7 +86,7 @@ ALWAYS void convolve_one(const Run& run, std::int64_t window, std::int64_t chann
   for (int v = 0; v < vectors; ++v) sums[v].store(run.to + window * run.channels + channel + v * size);
 }
 
-// The last channels, fewer than a vector.
+// The last channels, which are fewer than a vector.
 void convolve_few(const Run& run, std::int64_t first, std::int64_t last, std::int64_t channel) {
   for (std::int64_t window = first; window < last; ++window) {
     for (std::int64_t c = channel; c < run.channels; ++c) {
@@ -100,9 +100,9 @@ void convolve_few(const Run& run, std::int64_t first, std::int64_t last, std::in
   }
 }
 
-// Calls `block(channel)` for each vector of channels; the last one may compute some channels again. All channels of some
-// windows come first, because pixels are contiguous: with a power of two, one vector of each pixel would use few sets of a
-// cache.
+// Calls `block(channel)` for each vector of channels; the last call may compute some channels again. All channels of some
+// windows are computed before other windows, because pixels are contiguous. If their size is a power of two, the same vector
+// of each pixel would use few cache sets.
 template <typename Block>
 ALWAYS void each_vector(const Run& run, std::int64_t first, std::int64_t last, std::int64_t channel, const Block& block) {
   for (; channel + size <= run.channels; channel += size) block(channel);

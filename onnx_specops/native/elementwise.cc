@@ -1,9 +1,9 @@
 // Elementwise: a program of element-wise instructions in one pass over its operands.
 //
-// The output is computed in blocks that stay in the first-level cache. An operand of a block is where it is in memory, if it
-// is there in the order of the output, or a copy that is broadcast and widened. Copies that are the same for all blocks are
-// made once. Instructions each of which only the next one needs are a chain, whose results stay in one buffer. Dequantized
-// operands are arguments of other instructions.
+// The output is computed in blocks that stay in the first-level cache. An operand whose elements are in the order of the
+// output is read in place. Other operands are broadcast and widened into a copy. A copy that is the same for all blocks is
+// made once. Consecutive instructions form a chain if each result is used only by the next instruction; the results of a chain
+// stay in one buffer. Dequantized operands are arguments of other instructions.
 #include "elementwise.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ using programs::Step;
 
 // onnx_specops/ops/elementwise.py has the same limits.
 constexpr int most_operands = 10, most_instructions = 32;
-// The numbers of a block, at most, and the blocks that a thread computes, at least.
+// The maximum number of elements of a block, and the minimum number of blocks that a thread computes.
 constexpr std::int64_t block_size = programs::most_numbers - programs::step, blocks_at_least = 16;
 constexpr std::int64_t line_bytes = 64;  // of the cache
 constexpr std::int64_t short_row = 16;    // a loop copies fewer numbers faster than a call
@@ -60,12 +60,12 @@ constexpr Name names[] = {
     {"dequantize", Code::copy, 3},
 };
 
-// What an argument is: an operand, which is dequantized if `scale` is not negative, the buffer of a chain, or the results of
-// the previous instruction of the same chain.
+// An argument: an operand (dequantized if `scale` is not negative), the buffer of a chain, or the result of the previous
+// instruction of the same chain.
 struct Source {
   enum class Kind { operand, buffer, previous } kind = Kind::operand;
   int number = 0;
-  int scale = -1, zero = -1;  // operands
+  int scale = -1, zero = -1;  // for operands only
 };
 
 struct Instruction {
@@ -80,7 +80,7 @@ struct Chain {
 
 struct Program {
   std::vector<Chain> chains;
-  // Of each operand: whether it is used, whether it is an integer, and whether numbers of it are zero points.
+  // For each operand: whether it is used, whether it contains integers, and whether it contains zero points.
   std::array<bool, most_operands> used{}, integers{}, zeros{};
   int buffers = 0;
 };
@@ -97,14 +97,14 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// An instruction as it is written: its arguments are operands, or `most_operands` and more for results.
+// An instruction as written: arguments below `most_operands` are operands, the others are results.
 struct Line {
   Code code;
   bool dequantizes;
   std::vector<int> arguments;
 };
 
-// Checks the lines of a program, and which operands they use as what.
+// Parses and checks the lines of a program, and records how they use each operand.
 std::vector<Line> parse_lines(const std::string& text, Program& program) {
   const std::vector<std::string> given = split(text, ';');
   if (given.size() > most_instructions) {
@@ -142,10 +142,10 @@ std::vector<Line> parse_lines(const std::string& text, Program& program) {
   return lines;
 }
 
-// The chains of a program, whose arguments name chains instead of buffers.
+// The chains of a program. Their arguments name chains instead of buffers.
 std::vector<Chain> chains_of(const std::vector<Line>& lines) {
   const int count = static_cast<int>(lines.size());
-  // The only user of each result, or -1 if there are others, too.
+  // The only user of each result, or -1 if several instructions use it.
   std::vector<int> user(lines.size(), -1);
   std::vector<bool> used(lines.size(), false);
   for (int i = 0; i < count; ++i) {
@@ -191,7 +191,7 @@ std::vector<Chain> chains_of(const std::vector<Line>& lines) {
 Program parse(const std::string& text) {
   Program program;
   program.chains = chains_of(parse_lines(text, program));
-  // Chains share buffers if the results of one are not needed anymore when those of another are stored.
+  // Chains share a buffer if the results of one are not needed anymore when those of the other are stored.
   const auto chains = static_cast<int>(program.chains.size());
   std::vector<int> last(program.chains.size(), -1), free;
   const auto each_buffer = [&](int chain, const auto& visit) {
@@ -208,7 +208,7 @@ Program parse(const std::string& text) {
       source.number = program.chains[chain].to;
       if (last[chain] != i) return;
       free.push_back(source.number);
-      last[chain] = chains;  // it may be used twice
+      last[chain] = chains;  // an instruction may use it twice
     });
     if (free.empty()) free.push_back(program.buffers++);
     program.chains[static_cast<std::size_t>(i)].to = free.back();
@@ -217,16 +217,16 @@ Program parse(const std::string& text) {
   return program;
 }
 
-// How an operand is read.
+// An operand, and how it is read.
 struct Operand {
   Input input;
   std::vector<std::int64_t> strides;  // along the outer dimensions
   std::int64_t inner = 0;             // along the last dimension: 0 or 1
-  std::int64_t period = 1;            // the number of rows after which they repeat
-  bool whole = true;                  // whether it is in the order of the output
+  std::int64_t period = 1;            // the number of rows after which the operand repeats
+  bool whole = true;                  // whether its elements are in the order of the output
 };
 
-// The output as rows, whose dimensions are merged if no operand differs in them.
+// The output as rows. Adjacent dimensions are merged if the same operands vary along them.
 struct Plan {
   Shape outer;
   std::int64_t rows = 1, length = 1;
@@ -292,7 +292,7 @@ class Elementwise : public Kernel {
 
   static Plan arrange(const std::array<Input, most_operands>& inputs, const Shape& shape) {
     Plan plan;
-    // Of each operand, whether it varies along each dimension.
+    // For each operand, whether it varies along each dimension.
     std::vector<std::vector<bool>> varies;
     for (const Input& input : inputs) {
       plan.operands.push_back({input, {}, 0, 1, true});
@@ -301,7 +301,7 @@ class Elementwise : public Kernel {
       for (std::size_t i = missing; i < shape.size(); ++i) along[i] = input.shape()[i - missing] != 1;
       varies.push_back(along);
     }
-    // Dimensions of one element vary like any other, and neighbors are merged.
+    // Dimensions of size 1 are omitted. Adjacent dimensions are merged if the same operands vary along them.
     Shape sizes;
     std::vector<std::vector<bool>> merged(inputs.size());
     for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -342,7 +342,7 @@ class Elementwise : public Kernel {
     return plan;
   }
 
-  // `count` numbers from element `from` on, or one number as often.
+  // Copies `count` elements from element `from` on, or one element `count` times.
   static void copy(const Kernels& kernels, const Operand& operand, std::int64_t from, std::int64_t count, float* to) {
     if (operand.input.type() == Type::uint8) {
       const std::uint8_t* const bytes = operand.input.data<std::uint8_t>() + from;
@@ -365,13 +365,13 @@ class Elementwise : public Kernel {
     }
   }
 
-  // `length` numbers of each of `rows` rows, from element `column` of a row on.
+  // Copies `length` elements of each of `rows` rows, from element `column` of each row on.
   static void copy_rows(const Kernels& kernels, const Plan& plan, const Operand& operand, std::int64_t row, std::int64_t rows,
                         std::int64_t column, std::int64_t length, float* to) {
     const std::int64_t last = plan.outer.empty() ? 1 : plan.outer.back();
     const std::int64_t stride = plan.outer.empty() ? 0 : operand.strides.back();
     while (rows > 0) {
-      // The rows that differ in the last of the outer dimensions only.
+      // Rows that differ only in the last of the outer dimensions.
       const std::int64_t run = std::min(last - row % last, rows);
       std::int64_t from = place(plan, operand, row % operand.period) + column * operand.inner;
       for (std::int64_t r = 0; r < run; ++r, from += stride, to += length) copy(kernels, operand, from, length, to);
@@ -386,7 +386,7 @@ class Elementwise : public Kernel {
     return at;
   }
 
-  // Where the operands of a block are: floats, or bytes in the order of the output.
+  // The location of an operand of a block: floats, or bytes in the order of the output.
   struct Place {
     const float* floats = nullptr;
     const std::uint8_t* bytes = nullptr;
@@ -417,7 +417,8 @@ class Elementwise : public Kernel {
 
   void run(const Context& context, const Plan& plan, const Target& target) const {
     const Kernels& kernels = programs::kernels();
-    // A block is some rows, or a piece of one. If possible, its numbers are a multiple of the step, and operands repeat in it.
+    // A block is several rows, or a part of one row. If possible, its size is a multiple of the step and of the operands'
+    // periods.
     std::int64_t rows_at_once = std::clamp(block_size / plan.length, std::int64_t{1}, plan.rows), period = 1;
     for (const Operand& operand : plan.operands) {
       if (operand.period <= rows_at_once) period = std::max(period, operand.period);
@@ -436,7 +437,7 @@ class Elementwise : public Kernel {
       const auto buffer = [&](int i) { return memory.get() + i * buffer_size; };
       std::array<Place, most_operands> from{};
       std::array<bool, most_operands> ready{};
-      std::array<std::int64_t, most_operands> filled;  // the row of which a buffer is full
+      std::array<std::int64_t, most_operands> filled;  // the row that each buffer contains
       filled.fill(-1);
       std::array<Step, most_instructions> steps{};
       for (std::int64_t block = first; block < last; ++block) {
@@ -461,13 +462,13 @@ class Elementwise : public Kernel {
             }
           }
           from[i] = {buffer(k), nullptr};
-          // Whole vectors are read.
+          // Kernels read whole vectors.
           std::fill_n(buffer(k) + count, padded - count, 0.0f);
           if (operand.whole) {
             copy(kernels, operand, at, count, buffer(k));
             continue;
           }
-          // What is the same in all blocks is copied once.
+          // Elements that are the same in all blocks are copied once.
           if (rows == 1 && operand.inner == 0 && pieces > 1) {
             if (filled[i] != row) copy(kernels, operand, place(plan, operand, row), piece, buffer(k));
             filled[i] = row;
@@ -486,7 +487,7 @@ class Elementwise : public Kernel {
             step.code = one.code;
             for (std::size_t j = 0; j < one.arguments.size(); ++j) step.arguments[j] = argument(plan, one.arguments[j], from, memory.get());
           }
-          // Results beyond the block would overwrite others.
+          // Results beyond the end of the block would overwrite others.
           const bool direct = is_last && padded == count;
           const std::int64_t size = quantized ? 1 : static_cast<std::int64_t>(sizeof(float));
           char* const final_to = target.to + at * size;

@@ -11,18 +11,18 @@ namespace specops::programs {
 
 enum class Code { copy, add, sub, mul, div, min, max, relu, clip, prelu, sigmoid, hard_sigmoid, gelu, gelu_tanh, elu, mish };
 
-// Numbers are computed in multiples of this: buffers must be as long.
+// Elements are computed in multiples of this number, so buffers must be padded to a multiple.
 constexpr std::int64_t step = 32;
 
-// The numbers of a job, at most.
+// The maximum number of elements of a job.
 constexpr std::int64_t most_numbers = 1024 + step;
 
-// The numbers of an argument: the results of the previous step if `data` is null.
+// The elements of an argument; the results of the previous step if `data` is null.
 struct Argument {
-  const void* data = nullptr;  // float32, or uint8 if they are `bytes`
+  const void* data = nullptr;  // float32, or uint8 if `bytes` is true
   bool bytes = false;  // only with a scale
-  bool same = false;  // the first number, of float32, is that of all elements
-  // If not null, numbers are `(data - zero) * scale`. `same_scale`: the first scale and zero point are those of all elements.
+  bool same = false;  // the first number, a float32, applies to all elements
+  // If not null, the elements are `(data - zero) * scale`. `same_scale`: the first scale and zero point apply to all elements.
   const float *scale = nullptr, *zero = nullptr;
   bool same_scale = false;
 };
@@ -33,13 +33,13 @@ struct Step {
   Argument arguments[3];
 };
 
-// Instructions for a block of numbers, each of which uses the results of the one before. `to` may be one of the arguments.
+// Instructions for a block of elements. Each may use the results of the previous one. `to` may be one of the arguments.
 struct Job {
   const Step* steps;
   int step_count;
   std::int64_t count;  // a multiple of `step`, at most `most_numbers`
-  void* to;            // float32, or uint8 if results are `quantized`
-  bool quantized;      // results are the nearest integers of numbers times `factor`, and the zero point
+  void* to;            // float32, or uint8 if `quantized` is true
+  bool quantized;      // results are multiplied by `factor`, rounded to integers, and added to the zero point
   float factor;
   std::int32_t zero_point;
 };

@@ -14,7 +14,7 @@ using byte_conv::lanes;
 
 static_assert(step % (2 * lanes) == 0);
 
-// The vectors of a step of a loop.
+// The number of vectors in one iteration of a loop.
 constexpr int vectors = step / lanes;
 
 // NaN is propagated.
@@ -22,19 +22,19 @@ constexpr float infinity = __builtin_inff();
 ALWAYS Floats at_most(Floats x, Floats high) { return between(x, Floats::same(-infinity), high); }
 ALWAYS Floats at_least(Floats x, Floats low) { return between(x, low, Floats::same(infinity)); }
 
-// The numbers of an argument, `next` from a step of a loop to the following one: 0 if one number is that of all elements.
+// The elements of an argument. `next` is the distance between iterations of a loop: 0 if one number applies to all elements.
 struct Numbers {
   const float* at;
   std::int64_t next = step;
 };
 
-// A number for all elements, as the numbers of a step of a loop.
+// Repeats a number for one iteration of a loop.
 ALWAYS Numbers repeated(float number, float* buffer) {
   for (int v = 0; v < vectors; ++v) Floats::same(number).store(buffer + v * lanes);
   return {buffer, 0};
 }
 
-// Stores `compute(i, v)` for each vector: the numbers from `i + v` on.
+// Stores `compute(i, v)` for each vector: the elements from `i + v` on.
 template <class Compute>
 ALWAYS void store_all(std::int64_t count, float* to, const Compute& compute) {
   for (std::int64_t i = 0; i < count; i += step) {
@@ -43,7 +43,7 @@ ALWAYS void store_all(std::int64_t count, float* to, const Compute& compute) {
   }
 }
 
-// The numbers of an argument, which are repeated or dequantized in `buffer`, if necessary.
+// The elements of an argument. They are repeated or dequantized in `buffer` if necessary.
 Numbers numbers_of(const Argument& argument, std::int64_t count, const float* previous, float* buffer) {
   if (argument.data == nullptr) return {previous};
   const auto* const floats = static_cast<const float*>(argument.data);
@@ -70,7 +70,7 @@ Numbers numbers_of(const Argument& argument, std::int64_t count, const float* pr
   return {buffer};
 }
 
-// Where the results of a step are stored: float32, or integers as those of a job.
+// The destination of a step's results: float32, or integers as in a job.
 struct Results {
   void* to;
   bool quantized;
@@ -78,7 +78,7 @@ struct Results {
   std::int32_t zero_point;
 };
 
-// Stores the results of a function of one to three arguments. They may replace an argument.
+// Stores the results of a function of one to three arguments. The results may replace an argument.
 template <class Compute, class... More>
 ALWAYS void store_results(const Results& results, std::int64_t count, const Compute& compute, Numbers x, More... more) {
   const auto each = [&](const auto& store) {
@@ -140,8 +140,8 @@ void compute_step(const Step& one, std::int64_t count, const float* previous, co
   }
 }
 
-// A step is computed for all numbers before the next one: their number is so small that the results stay in the first-level
-// cache, and so large that the choice of the step's code costs little.
+// Each step is computed for all elements before the next one. There are few enough elements that the results stay in the
+// first-level cache, and enough that selecting the step's code costs little.
 void compute(const Job& job) {
   alignas(64) float results[most_numbers];
   for (int i = 0; i < job.step_count; ++i) {

@@ -46,7 +46,7 @@ class Regions {
     return {starts[0], starts[1], ends[0], ends[1]};
   }
 
-  // Regions without an extent have no area.
+  // Regions with an empty extent have no area.
   A area(std::int64_t region, A otherwise) const { return empty(region) ? A(0) : otherwise; }
 
  private:

@@ -254,11 +254,11 @@ void resize_row(const A* from, const Taps& taps, const A* weights, std::int64_t 
   }
 }
 
-// The longest rows of results that are resized by blocks, whose memory is 17 times that of the row.
+// The maximum length of rows of results that are resized by blocks, which need 17 times the memory of the row.
 constexpr std::int64_t most_in_blocks = 1 << 16;
 
-// The blocks of a row of floats with one number per position. None, unless each element has two taps, and those of a block are
-// in two vectors of the row.
+// The blocks of a row of floats with one number per position. Empty unless each element has two taps, and all taps of a block
+// are in two vectors of the row.
 std::vector<resizing::Block> blocks_of(const Taps& taps, std::int64_t length) {
   const std::int64_t lanes = resizing::kernels().lanes, size = taps.size();
   if (length < lanes || size > most_in_blocks || static_cast<std::int64_t>(taps.positions.size()) != 2 * size) return {};

@@ -11,9 +11,9 @@ namespace specops::resizing {
 
 constexpr int most_lanes = 16;
 
-// Adjacent elements of the result, as many as a vector has. Each is the sum of two weighted elements of the row.
+// As many adjacent elements of the result as a vector has. Each is the sum of two weighted elements of the row.
 struct Block {
-  std::int64_t first, second;  // the vectors of the row that have the elements
+  std::int64_t first, second;  // the vectors of the row that contain the elements
   std::int32_t first_lanes[most_lanes], second_lanes[most_lanes];
   float first_weights[most_lanes], second_weights[most_lanes];
 };

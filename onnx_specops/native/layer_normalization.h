@@ -9,17 +9,17 @@
 
 namespace specops::normalization {
 
-// Numbers are processed in multiples of this: buffers must be as long.
+// Elements are processed in multiples of this number, so buffers must be padded to a multiple.
 constexpr std::int64_t step = 32;
 
 struct Job {
   const float* floats;        // the rows, or null
   const std::uint8_t* bytes;  // the rows as integers, or null
-  std::int64_t size;          // of a row
-  float epsilon;              // in units of the rows: divided by the square of the scale of integers
-  const float *scale, *bias;  // of each element, padded to a multiple of `step`
+  std::int64_t size;          // the size of a row
+  float epsilon;              // relative to the rows: divided by the square of the scale of integers
+  const float *scale, *bias;  // for each element, padded to a multiple of `step`
 
-  // The result: floats, or the nearest integers to the numbers times `factor`, and a zero point.
+  // The result: floats, or the elements times `factor`, rounded to integers and added to a zero point.
   float* to_floats;
   std::uint8_t* to_bytes;
   float factor;
@@ -28,7 +28,7 @@ struct Job {
 
 struct Kernels {
   const char* name;
-  // Rows [begin, end). `scratch` is for one row, padded to a multiple of `step`.
+  // Normalizes rows [begin, end). `scratch` has space for one row, padded to a multiple of `step`.
   void (*normalize)(const Job& job, std::int64_t begin, std::int64_t end, float* scratch);
 };
 

@@ -9,10 +9,10 @@
 namespace specops::normalization {
 namespace {
 
-constexpr std::int64_t together = 2 * Floats::size;  // in two vectors, because an addition waits for the previous one
+constexpr std::int64_t together = 2 * Floats::size;  // two vectors, because an addition waits for the previous one
 static_assert(step % together == 0);
 
-// The sum of what `of` makes of each vector of a row.
+// The sum of `of(vector)` for the vectors of a row.
 template <typename Of>
 ALWAYS float summed(const float* row, std::int64_t padded, const Of& of) {
   Floats left = Floats::zero(), right = Floats::zero();

@@ -1,4 +1,4 @@
-// What the operators of multi-head attention share: the sizes of their inputs, masks, and the blocks of queries.
+// Code shared by the multi-head attention operators: the sizes of their inputs, masks, and blocks of queries.
 #pragma once
 
 #include <algorithm>
@@ -102,7 +102,7 @@ inline float* attention_scratch(std::int64_t floats) {
   return memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64 / sizeof(float);
 }
 
-// Packs the keys and values of each head, `floats` for each: calls `pack(batch, head, panels)`.
+// Packs the keys and values of each head by `pack(batch, head, panels)`. Each head needs `floats` floats.
 template <typename Pack>
 void pack_heads(Context& context, const MultiHead::Sizes& sizes, std::int64_t floats, float* panels, const Pack& pack) {
   const std::int64_t grain = 1 + (1 << 15) / (1 + floats);
@@ -114,10 +114,10 @@ void pack_heads(Context& context, const MultiHead::Sizes& sizes, std::int64_t fl
 // A block of queries of one head.
 struct QueryBlock {
   std::int64_t batch, head, first, rows;
-  std::int64_t row;   // the first in all batches
-  std::int64_t pair;  // the keys and values of the head, of all batches
+  std::int64_t row;   // the first row, counted over all batches
+  std::int64_t pair;  // the index of the head's keys and values, counted over all batches
 
-  // The elements before the block's, if each row has `size` elements for each of the heads.
+  // The number of elements before those of the block, if each row has `size` elements per head.
   std::int64_t offset(std::int64_t heads, std::int64_t size) const { return (row * heads + head) * size; }
 };
 

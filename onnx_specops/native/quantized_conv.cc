@@ -1,8 +1,8 @@
 // QuantizedConv: convolutions of 8-bit integers with a fused activation and quantized output.
 //
-// Output pixels are the rows of matrix products. Pointers describe the input of each tap of a row, so that nothing is copied
-// if channels are multiples of four and the processor multiplies bytes. Otherwise rows are copied, a few at a time, or the
-// whole input for several groups: as 16-bit integers, or with repeated channels.
+// Output pixels are the rows of matrix products. Pointers refer to the input of each tap of a row, so nothing is copied if the
+// number of channels is a multiple of four and the processor multiplies bytes. Otherwise the input is copied, as 16-bit
+// integers or with repeated channels: a few rows at a time, or all of it if there are several groups.
 #include "quantized_conv.h"
 
 #include <array>
@@ -48,7 +48,7 @@ namespace {
 
 using namespace byte_conv;
 
-// The kinds of more pixels are not kept between runs: their memory would add up over all nodes of a model.
+// With more pixels, kinds are not kept between runs, because their memory would add up over all nodes of a model.
 constexpr std::size_t most_kept_pixels = std::size_t{1} << 18;
 
 class QuantizedConv : public Kernel {
@@ -74,7 +74,7 @@ class QuantizedConv : public Kernel {
     if (kernels().multiply_tiles == nullptr && is_winograd(node_.kernel, node_.windows) && w[1] > 1 &&
         constants[input::w].size() / w[0] <= most_products) {
       largest_sum_ = largest_sum(constants[input::w]);
-      return;  // the first run prepares what is fastest for its input
+      return;  // the first run prepares the fastest form for its input
     }
     try {
       prepared_[0] = std::make_shared<const Prepared>(prepare(node_, constants, adds, has_residual, 0, true));
@@ -110,7 +110,7 @@ class QuantizedConv : public Kernel {
   }
 
  private:
-  // What is constant, for the fastest products of an input of this size.
+  // The constants, prepared for the fastest products of an input of this size.
   std::shared_ptr<const Prepared> prepared_for(const Geometry& g, const std::vector<Input>& inputs, bool adds,
                                                bool has_residual) const {
     const int tile = largest_sum_ ? fastest_tile(g, *largest_sum_, kernels().wide ? 1 : 2) : 0;
@@ -122,7 +122,7 @@ class QuantizedConv : public Kernel {
     return prepared;
   }
 
-  // The biases of the previous run are used again if the input has the same size.
+  // The biases of the previous run are reused if the input has the same size.
   std::shared_ptr<const PixelBiases> biases_of(const Geometry& g, const Prepared& prepared) const {
     if (!is_constant_) return std::make_shared<const PixelBiases>(pixel_biases(g, prepared));
     std::shared_ptr<const PixelBiases> known = std::atomic_load(&biases_);
@@ -135,9 +135,9 @@ class QuantizedConv : public Kernel {
 
   Node node_;
   bool is_constant_ = false;                 // all inputs but the activations, addend and residual
-  std::optional<std::int64_t> largest_sum_;  // of products, if Winograd's algorithm can compute them
+  std::optional<std::int64_t> largest_sum_;  // of products; only if Winograd's algorithm can compute them
   // Read and written atomically, and only if the inputs are constant.
-  mutable std::array<std::shared_ptr<const Prepared>, 3> prepared_;  // without tiles, for those of 2 x 2, and of 4 x 4
+  mutable std::array<std::shared_ptr<const Prepared>, 3> prepared_;  // without tiles, with tiles of 2 x 2, and of 4 x 4
   mutable std::shared_ptr<const PixelBiases> biases_;
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 static_assert(tile_rows == amx_tile::rows && tile_depth == amx_tile::row_bytes && lanes == amx_tile::rows);
 
-// Sums of 16 or 32 positions from `first` on, of which `count` are needed, and of one or two vectors of columns.
+// Computes the sums of 16 or 32 positions from `first` on, of which `count` are needed, for one or two vectors of columns.
 template <int blocks, int vectors>
 void tiles(const TileProduct& product, std::int64_t first, std::int64_t count, std::int64_t column) {
   constexpr std::int64_t width = vectors * lanes, right_step = panel_columns * unit;
@@ -40,7 +40,7 @@ void tiles(const TileProduct& product, std::int64_t first, std::int64_t count, s
   if constexpr (vectors == 2) amx_tile::store<1>(sums + lanes, bytes);
   if constexpr (blocks == 2) amx_tile::store<2>(sums + tile_rows * width, bytes);
   if constexpr (blocks == 2 && vectors == 2) amx_tile::store<3>(sums + tile_rows * width + lanes, bytes);
-  // The results of each line.
+  // Stores the results of each line.
   const std::int64_t left = product.columns - column, columns = left < width ? left : width;
   std::int64_t line = first / product.line_positions, place = first % product.line_positions;
   for (std::int64_t i = 0; i < count; i += product.line_positions - place, place = 0, ++line) {

@@ -6,7 +6,7 @@ namespace specops::byte_conv {
 
 namespace {
 
-// The kinds of the positions along one dimension: taps [first, last) of a window at the position are not padding.
+// The kinds of the positions along one dimension: taps [first, last) of a window at that position are not padding.
 struct AxisKinds {
   std::vector<std::int64_t> first, last;
   std::vector<std::int64_t> of_positions;

@@ -1,4 +1,4 @@
-// The geometry of a node QuantizedConv.
+// The geometry of a QuantizedConv node.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace specops::byte_conv {
 // The attributes of a node, and the dimensions that follow from its inputs.
 struct Geometry : WindowSizes {
   std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
-  std::int64_t repeats;  // the copies of each channel of the node's input; the other numbers are those of all copies
+  std::int64_t repeats;  // the number of copies of each channel of the node's input; the other fields include the copies
   std::int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
   std::int64_t image_size() const { return in[0] * in[1] * in[2] * channels; }  // of the input
   bool depthwise() const { return group_channels == 1 && group_columns == 1; }
@@ -25,7 +25,7 @@ struct Inside {
   Sizes first, last;  // [first, last) in each dimension
 };
 
-// The output pixels by which of their taps are not padding.
+// The output pixels, classified by which of their taps are not padding.
 struct PixelKinds {
   explicit PixelKinds(const Geometry& g);
   std::vector<Inside> kinds;

@@ -28,13 +28,13 @@ void pack(const std::int8_t* weights, std::int64_t columns, std::int64_t depth, 
   }
 }
 
-// Weights of large layers come from the last-level cache or memory: those of the next steps are requested ahead.
+// The weights of large layers come from the last-level cache or memory, so those of the next steps are prefetched.
 constexpr std::int64_t prefetch_distance = 4096 / static_cast<std::int64_t>(sizeof(Weight));
 
-// Whether vector `v` of a panel begins a line of the cache. Each line is requested once.
+// Whether vector `v` of a panel begins a cache line. Each line is prefetched once.
 constexpr bool begins_line(int v) { return v * lanes * 4 % 64 == 0; }
 
-// The results of the sums of a tile.
+// Computes the results of the sums of a tile.
 template <int rows, int vectors>
 ALWAYS void finish_tile(const Ints (&sums)[rows][vectors], const Product& product, std::int64_t row, std::int64_t column) {
   std::int64_t count = product.columns - column;
@@ -188,7 +188,7 @@ ALWAYS __m512i loaded(const void* const* from, std::int64_t channel, __mmask64 m
   return _mm512_inserti32x4(all, _mm_maskz_loadu_epi8(quarter, at(3 % pixels)), 3);
 }
 
-// Sums of `pixels` rows from `row` on, for up to 64 / pixels channels from `channel` on.
+// Computes the sums of `pixels` rows from `row` on, for up to 64 / pixels channels from `channel` on.
 template <int pixels>
 ALWAYS void depthwise_block(const Depthwise& job, std::int64_t row, std::int64_t channel, const std::int8_t* w,
                             std::int32_t* stored) {
@@ -201,7 +201,7 @@ ALWAYS void depthwise_block(const Depthwise& job, std::int64_t row, std::int64_t
   for (std::int64_t quad = 0; quad < quads; ++quad, w += 256) {
     __m512i x[4];
     for (std::int64_t i = 0; i < 4; ++i) {
-      const std::int64_t tap = 4 * quad + i < job.taps ? 4 * quad + i : 4 * quad;  // taps beyond the last have weights of 0
+      const std::int64_t tap = 4 * quad + i < job.taps ? 4 * quad + i : 4 * quad;  // taps after the last have weights of 0
       x[i] = loaded<pixels>(job.rows + tap * job.row_step + row, channel, mask);
     }
     const __m512i ab = _mm512_unpacklo_epi8(x[0], x[1]), cd = _mm512_unpacklo_epi8(x[2], x[3]);
@@ -252,8 +252,8 @@ void depthwise(const Depthwise& job, std::int64_t rows) {
   depthwise_rows<1>(job, rows);
 }
 
-// Four output pixels at a time. Four adjacent input pixels with interleaved bytes serve all taps of all output pixels that
-// have them: the weights of each output pixel are shifted accordingly. If few channels are left, a register has several such
+// Four output pixels at a time. Four adjacent input pixels with interleaved bytes are used for all taps of all output pixels
+// that depend on them. The weights are shifted for each output pixel. If few channels are left, a register has several such
 // groups of pixels.
 constexpr int outputs_at_once = 4;
 
@@ -263,12 +263,12 @@ constexpr int line_groups(std::int64_t channels_left) { return channels_left <= 
 // Output pixel `i` begins at this byte of a group of four input pixels.
 constexpr std::int64_t line_shift(int i, std::int64_t stride) { return i * stride % 4; }
 
-// The groups of input pixels of an output pixel.
+// The number of groups of input pixels for an output pixel.
 constexpr std::int64_t line_quads(int i, std::int64_t width, std::int64_t stride) {
   return (line_shift(i, stride) + width + 3) / 4;
 }
 
-// Output pixels with different shifts.
+// The number of different shifts.
 constexpr int line_variants(std::int64_t stride) { return static_cast<int>(4 / stride); }
 
 std::int64_t line_block_bytes(std::int64_t lines, std::int64_t width, std::int64_t stride) {
@@ -323,8 +323,8 @@ ALWAYS __m512i line_load(const void* const* from, std::int64_t step, std::int64_
   return _mm512_permutexvar_epi32(order, all);
 }
 
-// Sums of 4 * `groups` output pixels from `first` on, for 64 / `groups` channels from `channel` on: `sums[i]` has those of every
-// fourth pixel, from pixel `i` on. `known` is the width, or 0 if it is not known when the code is compiled.
+// Computes the sums of 4 * `groups` output pixels from `first` on, for 64 / `groups` channels from `channel` on. `sums[i]` has
+// the sums of every fourth pixel, from pixel `i` on. `known` is the width, or 0 if it is unknown at compile time.
 template <int groups, int stride, int known>
 ALWAYS void line_block(const DepthwiseLine& job, std::int64_t first, std::int64_t channel, const std::int8_t* w,
                        Ints (&sums)[outputs_at_once][4]) {
@@ -437,8 +437,8 @@ void multiply_lines(const DepthwiseLine& job, std::int64_t rows) {
 
 #else
 
-// Two taps at a time, of a vector or two of channels; with AVX-VNNI, four taps of two or four vectors. The last channels are
-// those of whole vectors, too: some are computed twice. Where there are fewer channels than lanes, they are copied.
+// Two taps at a time, of one or two vectors of channels; with AVX-VNNI, four taps of two or four vectors. The last channels
+// are processed as a whole vector, so some are computed twice. If there are fewer channels than lanes, they are copied.
 #if defined(__AVXVNNI__)
 constexpr bool has_quads = true;
 #else
@@ -461,7 +461,7 @@ std::int64_t depthwise_blocks(std::int64_t channels) {
   return (channels + width - 1) / width;
 }
 
-// The weights of a block of channels.
+// The size of the weights of a block of channels.
 constexpr std::int64_t depthwise_block_bytes(std::int64_t vectors, std::int64_t taps) {
   return vectors * lanes * (in_quads(vectors) ? (taps + 3) / 4 * 4 : (taps + 1) / 2 * 2 * 2);
 }
@@ -501,7 +501,7 @@ void pack_depthwise(const std::int8_t* weights, std::int64_t channels, std::int6
 }
 
 #if defined(__AVXVNNI__)
-// Sums of 16 or 32 channels of a row, in registers of 16 bytes or 32.
+// The sums of 16 or 32 channels of a row, in registers of 16 or 32 bytes.
 struct Quads16 {
   using Register = __m128i;
   static ALWAYS Register zero() { return _mm_setzero_si128(); }
@@ -542,7 +542,7 @@ ALWAYS void quad_row(const Depthwise& job, std::int64_t row, std::int64_t channe
   for (std::int64_t tap = 0; tap < job.taps; tap += 4) {
     Register x[4];
     for (int i = 0; i < 4; ++i) {
-      const std::int64_t at = tap + i < job.taps ? tap + i : tap;  // taps beyond the last have weights of 0
+      const std::int64_t at = tap + i < job.taps ? tap + i : tap;  // taps after the last have weights of 0
       x[i] = As::load(static_cast<const std::uint8_t*>(job.rows[at * job.row_step + row]) + channel);
     }
     const Register ab = As::low8(x[0], x[1]), cd = As::low8(x[2], x[3]);
@@ -563,7 +563,7 @@ ALWAYS void depthwise_row(const Depthwise& job, std::int64_t row, std::int64_t c
   Ints sums[vectors];
   for (int v = 0; v < vectors; ++v) sums[v] = Ints::load(job.start + channel + v * lanes);
   for (std::int64_t tap = 0; tap < job.taps; tap += 2) {
-    const std::int64_t next = tap + 1 < job.taps ? tap + 1 : tap;  // one beyond has weights of 0
+    const std::int64_t next = tap + 1 < job.taps ? tap + 1 : tap;  // a tap after the last has weights of 0
     const std::uint8_t* a = static_cast<const std::uint8_t*>(job.rows[tap * job.row_step + row]) + channel;
     const std::uint8_t* b = static_cast<const std::uint8_t*>(job.rows[next * job.row_step + row]) + channel;
     [[maybe_unused]] std::uint8_t near[2][lanes] = {};
@@ -580,7 +580,7 @@ ALWAYS void depthwise_row(const Depthwise& job, std::int64_t row, std::int64_t c
   for (int v = 0; v < vectors; ++v) sums[v].store(to + v * lanes);
 }
 
-// Rows whose sums are finished together.
+// The number of rows whose sums are finished together.
 constexpr std::int64_t rows_together = most_finished;
 
 template <int vectors, bool copied>

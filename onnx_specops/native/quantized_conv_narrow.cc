@@ -11,20 +11,20 @@ namespace specops::byte_conv {
 
 namespace {
 
-// The time of 16 activations, relative to those of 16-bit integers that are not made of bytes for each panel.
+// The time for 16 activations, relative to the time with 16-bit integers that are not converted from bytes for each panel.
 constexpr double cost_of_quads = 0.70, cost_of_pairs = 0.84, cost_of_words = 1.1;
-constexpr double cost_of_panel = 1.0;  // of a few rows
+constexpr double cost_of_panel = 1.0;  // for a few rows
 constexpr double largest_cost = 0.95;
-// Blocks that are tried first. If few of them have quads, others are not tried as such.
+// The number of blocks that are tried first. If few of them have quads, quads are not tried for other blocks.
 constexpr std::int64_t sample = 48, least_quads_of_sample = 12;
-// The positive or negative weights of a sum of products.
+// The maximum sum of the positive or negative weights of a sum of products.
 constexpr std::int16_t most_weight = 128;
 // Orders with larger excesses, or after more exchanges, are almost never found.
 constexpr int most_excess = 1200, most_exchanges = 12;
 
 constexpr std::size_t size_of_block = block_depth;
 
-// The weights of some activations in each column, or their sums. Those of one sign are kept apart.
+// The weights of some activations in each column, or sums of weights. Positive and negative weights are separate.
 struct Weights {
   std::array<std::int16_t, block_columns> positive{}, negative{};
 
@@ -38,7 +38,7 @@ struct Weights {
 
 std::int16_t above(std::int16_t sum) { return std::max<std::int16_t>(static_cast<std::int16_t>(sum - most_weight), 0); }
 
-// By how much the weights of all columns exceed the limits if `less` is exchanged for `more`: at most 2 * 16 * 512.
+// The amount by which the weights of all columns exceed the limits if `less` is exchanged for `more`: at most 2 * 16 * 512.
 int excess(const Weights& sums, const Weights& less, const Weights& more) {
   std::int16_t out = 0;
   for (std::size_t c = 0; c < block_columns; ++c) {
@@ -115,13 +115,13 @@ class Blocks {
   const Chosen& chosen(std::int64_t panel, std::int64_t block) const {
     return chosen_[static_cast<std::size_t>(panel * per_panel_ + block)];
   }
-  // 0 if there is no such column.
+  // Returns 0 if there is no such column.
   std::int8_t weight(std::int64_t panel, std::int64_t block, std::int64_t column, std::int64_t activation) const {
     const std::int64_t at = panel * block_columns + column;
     return at < columns_ ? weights_[at * depth_ + block * block_depth + activation] : std::int8_t{0};
   }
 
-  // Returns whether bytes are faster than 16-bit integers, of which `used` activations are multiplied.
+  // Returns whether products of bytes are faster than those of 16-bit integers, of which `used` activations are multiplied.
   bool choose(std::int64_t used) {
     const auto count = static_cast<std::int64_t>(chosen_.size()), step = std::max<std::int64_t>(count / sample, 1);
     std::int64_t tried = 0, quads = 0;
@@ -152,7 +152,7 @@ class Blocks {
     }
     Chosen& out = chosen_[static_cast<std::size_t>(i)];
     if (may_be_quads && block.arrange(4)) {
-      // Adjacent products are added first, then those of both halves of eight.
+      // Adjacent products are added first, then the products of both halves of eight.
       for (std::size_t k = 0; k < size_of_block; ++k) out.order[k] = block.order[k / 8 * 8 + k % 4 / 2 * 4 + k % 8 / 4 * 2 + k % 2];
       return out.kind = Sums::quads;
     }
@@ -166,7 +166,7 @@ class Blocks {
   std::vector<Chosen> chosen_;
 };
 
-// A place in packed numbers.
+// A position in the packed numbers.
 class Place {
  public:
   explicit Place(std::uint8_t* to) : to_(to) { align(); }

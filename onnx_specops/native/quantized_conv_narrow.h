@@ -1,10 +1,9 @@
 // Exact products of bytes for processors with AVX2 and without VNNI.
 //
-// vpmaddubsw multiplies bytes and adds two products. The result has 16 bits and saturates, for example for two weights of
+// vpmaddubsw multiplies bytes and adds pairs of products. The result has 16 bits and saturates, for example for two weights of
 // 127. Activations are at most 255, so a sum of products fits if its positive weights add up to at most 128, and its negative
-// ones to at least -128. The order of the activations is free: the activations of a block are ordered so that these limits
-// hold for all columns of a panel, for sums of four products if possible, otherwise of two. Other blocks become 16-bit
-// integers.
+// weights to at least -128. The activations of a block can be in any order. They are ordered so that these limits hold for all
+// columns of a panel: for sums of four products if possible, otherwise of two. Other blocks become 16-bit integers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace specops::byte_conv {
 
 constexpr std::int64_t block_depth = 16, block_columns = 16;
 
-// The sums of products that fit 16 bits, or integers of 16 bits as weights.
+// The number of products whose sums fit 16 bits: four or two. Otherwise, weights are 16-bit integers.
 enum class Sums { quads, pairs, words };
 
 // The weights of some columns: the blocks of quads, then of pairs, then of 16-bit integers.
@@ -22,19 +21,19 @@ struct NarrowPanel {
   std::int64_t quads, pairs, words;  // numbers of blocks
   const std::int32_t* places;        // the first activation of each block
   const std::uint8_t* orders;        // [quads + pairs, block_depth]
-  // Of each block of bytes: [2, 2, block_columns, 4], first the halves of a block, then four activations of each column. Those
-  // of a quad are two of the first four activations and the two at the same places of the other four. Of each block of 16-bit
-  // integers: [8, block_columns, 2].
+  // For each block of bytes: [2, 2, block_columns, 4], first the halves of a block, then four activations of each column. A
+  // quad consists of two of the first four activations and the two at the same positions of the other four. For each block of
+  // 16-bit integers: [8, block_columns, 2].
   const std::int8_t* weights;
 };
 
 struct Narrow {
-  std::vector<NarrowPanel> panels;  // they point to `numbers`
+  std::vector<NarrowPanel> panels;  // refer to `numbers`
   std::vector<std::uint8_t> numbers;
 };
 
-// Packs weights of [columns, depth], of which the first `used` of each column may differ from 0; without panels if 16-bit
-// integers are as fast. `depth` is a multiple of `block_depth`.
+// Packs weights of [columns, depth], of which the first `used` of each column may differ from 0. The result has no panels if
+// 16-bit integers are as fast. `depth` is a multiple of `block_depth`.
 Narrow pack_narrow(const std::int8_t* weights, std::int64_t columns, std::int64_t depth, std::int64_t used);
 
 }  // namespace specops::byte_conv

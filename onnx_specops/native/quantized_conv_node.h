@@ -1,4 +1,4 @@
-// The attributes and inputs of a node QuantizedConv.
+// The attributes and inputs of a QuantizedConv node.
 #pragma once
 
 #include <cstddef>
@@ -35,14 +35,15 @@ struct Node {
   Geometry measure(const Shape& x, const Shape& w) const;
   // Throws unless the shapes of all inputs except X, W, the addend and the residual fit. `adds`: whether there is an addend.
   void check(const std::vector<Input>& inputs, bool adds, bool has_residual) const;
-  // Whether windows of one pixel are all pixels.
+  // For windows of one pixel: whether each pixel is a window, without padding or strides.
   bool is_contiguous() const;
 };
 
-// The copies of each channel that make a convolution of groups of one channel and a few columns depthwise; otherwise 1.
+// The number of copies of each channel that make a convolution depthwise if its groups have one channel and a few columns;
+// otherwise 1.
 std::int64_t repeats_of(std::int64_t groups, std::int64_t group_channels, std::int64_t group_columns);
 
-// The number of groups that are computed as one, with weights of 0 between them. A vector has room for their columns.
+// The number of groups that are computed as one, with weights of 0 between them. Their columns fit one vector.
 std::int64_t merged_groups(std::int64_t groups, std::int64_t group_columns);
 
 }  // namespace specops::byte_conv

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double most_bytes = 1e15;
 
-// Approximately the time of `positions` results: half of a pair of tiles takes more than half of its time.
+// The approximate time for `positions` results. Half of a pair of tiles takes more than half of the pair's time.
 double cost(std::int64_t positions) {
   const std::int64_t rest = positions % (2 * tile_rows);
   return static_cast<double>(positions / (2 * tile_rows)) + (rest == 0 ? 0.0 : rest <= tile_rows ? 0.6 : 1.0);

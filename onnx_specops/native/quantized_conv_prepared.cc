@@ -13,7 +13,7 @@ namespace specops::byte_conv {
 
 namespace {
 
-// The most columns that constants are repeated for.
+// The maximum number of columns for which constants are repeated.
 constexpr std::int64_t most_pointwise_columns = 2048;
 // Larger numbers are clipped before they are converted to integers.
 constexpr double most_plain = 2e9;
@@ -24,7 +24,7 @@ Sizes three_dimensions(const std::vector<std::int64_t>& sizes) {
   return out;
 }
 
-// Prepared::offset_sums.
+// Computes Prepared::offset_sums.
 std::vector<double> sums_of_offsets(const Node& node, const std::vector<Input>& inputs) {
   const Shape& shape = inputs[input::w].shape();
   const std::int8_t* const weights = inputs[input::w].data<std::int8_t>();
@@ -78,13 +78,13 @@ void make_pointwise(const std::int8_t* weights, std::int64_t columns, Prepared& 
   for (std::int64_t i = 0; i < out.part; ++i) out.column_weights[static_cast<std::size_t>(i)] = weights[i % columns];
 }
 
-// The weights of a layer, and the numbers that follow from their shape.
+// The weights of a layer, and the sizes that follow from their shape.
 struct Layer {
   const std::int8_t* weights;  // [columns, channels, taps]
   std::int64_t columns, channels, taps, depth, per_group;
-  std::int64_t repeats;  // as Geometry::repeats
+  std::int64_t repeats;  // see Geometry::repeats
   bool depthwise;
-  std::int64_t merged;  // groups that are computed as one, of which there are `parts`
+  std::int64_t merged;  // the number of groups that are computed as one; the number of results is `parts`
   std::int64_t part, parts, part_channels;
   std::int64_t width;  // of the kernel
 
@@ -112,7 +112,7 @@ Layer::Layer(const Node& node, const Input& w) : weights(w.data<std::int8_t>()),
   width = std::max<std::int64_t>(shape.back(), 1);
 }
 
-// Repeats or pads the numbers of columns for the kernels.
+// Pads or repeats the numbers of columns, as the kernels need them.
 void spread_columns(const Layer& layer, const std::vector<Input>& inputs, bool adds, bool has_residual, Prepared& out) {
   const auto spread_all = [&](const auto* from, auto& to) {
     to.assign(static_cast<std::size_t>(layer.parts * out.padded), 0);
@@ -124,7 +124,7 @@ void spread_columns(const Layer& layer, const std::vector<Input>& inputs, bool a
     if (inputs[i].size() > 1) return spread_all(from, to);
     to.assign(static_cast<std::size_t>(layer.parts * out.padded), from[0]);
   };
-  // The zero point if there is one, and those of the columns if there are several.
+  // Stores one zero point, or the zero points of the columns if there are several.
   const auto spread_zeros = [&](std::size_t i, std::int32_t& one, std::vector<std::int32_t>& to) {
     const std::uint8_t* const zeros = inputs[i].data<std::uint8_t>();
     one = zeros[0];
@@ -146,7 +146,7 @@ void spread_columns(const Layer& layer, const std::vector<Input>& inputs, bool a
   if (adds || has_residual) spread(input::sum_slope, out.sum_slope);
 }
 
-// The sums of the products of the zero points, and whether all sums are bounded.
+// Computes the initial sums from the products of zero points, and whether all sums are bounded.
 void make_start(const Layer& layer, bool adds, Prepared& out) {
   out.start.assign(static_cast<std::size_t>(layer.parts * out.padded), 0);
   for (std::int64_t m = 0; m < layer.columns; ++m) {
@@ -166,7 +166,7 @@ void make_start(const Layer& layer, bool adds, Prepared& out) {
   }
 }
 
-// Memory for packed weights.
+// Allocates memory for packed weights.
 void* reserve(std::int64_t bytes, Prepared& out) {
   out.weights.resize(static_cast<std::size_t>(bytes) + 64);
   return const_cast<void*>(out.matrix());
@@ -201,7 +201,7 @@ void make_winograd(const Layer& layer, int tile, Prepared& out) {
   }
 }
 
-// The weights of a part: taps outside, channels inside, in the order of the activations.
+// The weights of a part in the order of the activations: taps are the outer dimension, channels the inner one.
 std::vector<std::int8_t> ordered(const Layer& layer, const Prepared& out, std::int64_t g, std::int64_t whole) {
   std::vector<std::int8_t> numbers(static_cast<std::size_t>(layer.part * whole), 0);
   for (std::int64_t m = 0; m < layer.part; ++m) {
@@ -215,7 +215,7 @@ std::vector<std::int8_t> ordered(const Layer& layer, const Prepared& out, std::i
   return numbers;
 }
 
-// Returns whether products of bytes are faster.
+// Packs the weights as bytes, and returns whether products of bytes are faster.
 bool make_narrow(const Layer& layer, Prepared& out) {
   const std::int64_t used = layer.depth * layer.merged, depth = up(used, block_depth);
   std::vector<Narrow> found;
@@ -258,7 +258,7 @@ Prepared prepare(const Node& node, const std::vector<Input>& inputs, bool adds, 
     const bool adjacent = node.windows.dilations.empty() || node.windows.dilations.back() == 1;
     out.tiles.emplace(layer.part_channels, layer.taps, layer.width, adjacent);
   }
-  // Copies of rows would be made for each group.
+  // Otherwise, rows would be copied for each group.
   out.widened = !layer.depthwise && !out.tiles && kernels.wide && layer.parts > 1 && layer.part_channels % 2 == 0;
   out.copied = !layer.depthwise && !out.tiles && !out.widened && (kernels.wide || layer.part_channels % depth_unit != 0);
   out.padded = up(layer.part, channel_block);
@@ -296,7 +296,7 @@ std::int64_t largest_sum(const Input& w) {
       sum += weights[k];
       size += std::abs(std::int32_t{weights[k]});
     }
-    largest = std::max(largest, (std::int64_t{size} + std::abs(sum)) / 2);  // those of one sign
+    largest = std::max(largest, (std::int64_t{size} + std::abs(sum)) / 2);  // the sum of the weights of one sign
   }
   return 255 * largest;
 }

@@ -1,4 +1,4 @@
-// The activations of rows of products: where those of each tap are, or copies of them.
+// The activations of rows of products: pointers to those of each tap, or copies.
 #pragma once
 
 #include <algorithm>
@@ -36,14 +36,14 @@ class WideInput {
   std::vector<std::int16_t> padding_;
 };
 
-// The input with each number several times.
+// The input with each number repeated several times.
 class RepeatedInput {
  public:
   RepeatedInput(const Context& context, const std::uint8_t* x, std::int64_t count, std::int64_t repeats)
       : memory_((count * repeats + 3) / 4) {
     std::uint8_t* const to = reinterpret_cast<std::uint8_t*>(memory_.get());
     context.parallel_ranges(count, copied_at_least, [=](std::int64_t first, std::int64_t last) {
-      // Compilers vectorize copies of a known number.
+      // Compilers vectorize copies of a known length.
       const auto copy = [=](auto known) {
         constexpr std::int64_t times = decltype(known)::value;
         for (std::int64_t i = first; i < last; ++i) {
@@ -62,7 +62,7 @@ class RepeatedInput {
   Spare memory_;
 };
 
-// The start of the taps of output pixels [row, row + rows): [taps, step].
+// Finds the start of each tap of output pixels [row, row + rows): [taps, step].
 template <class T>
 void point(const Geometry& g, const T* x, const T* padding, std::int64_t row, std::int64_t rows, std::int64_t step,
            const void** to) {
@@ -80,7 +80,7 @@ void point(const Geometry& g, const T* x, const T* padding, std::int64_t row, st
         const std::int64_t line_at = inside ? ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2] : 0;
         for (std::int64_t w = 0; w < g.kernel[2]; ++w, tap += step) {
           const std::int64_t in_width = column * g.strides[2] - g.begin[2] + w * g.dilations[2];
-          // Taps inside the line are contiguous, after padding before it and before padding after it.
+          // Taps inside the line are contiguous. Those before and after them are padding.
           const std::int64_t stride = g.strides[2], pixel_step = stride * g.channels;
           std::int64_t i = 0;
           const std::int64_t before = std::clamp<std::int64_t>(in_width < 0 ? (-in_width + stride - 1) / stride : 0, 0, count);
@@ -106,8 +106,9 @@ inline void copy_beyond(const std::uint8_t* from, std::int16_t* to) {
   std::memcpy(to, wide, sizeof wide);
 }
 
-// The taps of output pixels [row, row + rows) side by side, those of a line of the kernel at once, `step` elements from
-// one pixel to the next. Up to `beyond` elements after the taps are overwritten: their weights are 0. `padding` is a line.
+// Copies the taps of output pixels [row, row + rows) side by side, one line of the kernel at a time, with `step` elements from
+// one pixel to the next. Up to `beyond` elements after the taps are overwritten, because their weights are 0. `padding` is a
+// line.
 template <class T>
 void copy_lines(const Geometry& g, const std::uint8_t* x, const std::uint8_t* end, const std::uint8_t* padding,
                 std::int64_t row, std::int64_t rows, std::int64_t step, T* to) {
@@ -123,7 +124,7 @@ void copy_lines(const Geometry& g, const std::uint8_t* x, const std::uint8_t* en
     const std::int64_t at = row + done, column = at % g.out[2], line = at / g.out[2];
     const std::int64_t count = std::min(rows - done, g.out[2] - column);
     const std::int64_t height = line % g.out[1], depth = line / g.out[1] % g.out[0], image = line / g.out[1] / g.out[0];
-    // Pixels from `before` to `until` have all taps within the line. The first tap of the first pixel may be outside.
+    // Pixels from `before` to `until` have all taps inside the line. The first tap of the first pixel may be outside.
     const std::int64_t in_width = column * stride - g.begin[2], room = g.in[2] - width - in_width;
     const std::int64_t before = std::clamp<std::int64_t>(in_width < 0 ? (-in_width + stride - 1) / stride : 0, 0, count);
     const std::int64_t until = std::clamp<std::int64_t>(room < 0 ? 0 : room / stride + 1, before, count);
@@ -155,7 +156,7 @@ void copy_lines(const Geometry& g, const std::uint8_t* x, const std::uint8_t* en
   }
 }
 
-// The rows' taps side by side, `to_step` elements from one row to the next.
+// Copies the rows' taps side by side, with `to_step` elements from one row to the next.
 template <class T>
 void gather(const Geometry& g, const void* const* taps, std::int64_t step, std::int64_t rows, std::int64_t offset,
             std::int64_t depth, std::int64_t to_step, T* to) {

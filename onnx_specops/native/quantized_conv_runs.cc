@@ -15,24 +15,24 @@ namespace specops::byte_conv {
 namespace {
 
 constexpr std::int64_t rows_at_once = 96;
-// Weights of more bytes do not stay in the fastest caches.
+// Weights with more bytes do not stay in the fastest caches.
 constexpr std::int64_t many_weights = std::int64_t{1} << 16;
 // The minimum number of columns of a piece. Rows are read or copied again for each piece.
 constexpr std::int64_t columns_at_least = 64, columns_of_copies = 128;
 // The minimum number of bytes of padded lines that a thread writes.
 constexpr std::int64_t lines_at_least = std::int64_t{1} << 14;
-// The bytes of transformed activations that a thread has at once, if there are few enough channels.
+// The number of bytes of transformed activations that a thread stores at a time, if there are few enough channels.
 constexpr std::int64_t most_patch_bytes = std::int64_t{3} << 17;
-// The numbers that a thread multiplies by constants of their columns, at least.
+// The minimum number of elements that a thread multiplies by constants of their columns.
 constexpr std::int64_t pointwise_at_least = std::int64_t{1} << 14;
-// Fewer output pixels are computed without tiles, which take the same time for up to 16.
+// The minimum number of output pixels for tiles, which take the same time for 1 to 16 pixels.
 constexpr std::int64_t fewest_in_tiles = 3;
-// The limits of padded planes: their size relative to the input, and their bytes.
+// The limits of padded planes: their size relative to the input, and their size in bytes.
 constexpr std::int64_t most_growth = 8, most_plane_bytes = std::int64_t{1} << 26;
 // Larger numbers are clipped before they are converted to integers.
 constexpr double most_plain = 2e9;
 
-// Of columns from `from` on, as prepared; `first` is the first result.
+// The epilogue for columns from `from` on; `first` is the first result.
 After after(const Prepared& prepared, std::int64_t from, const Results& results, std::int64_t first) {
   const auto at = [&](const auto& of) { return of.empty() ? nullptr : of.data() + from; };
   const PixelBiases* const of_pixels = results.biases;
@@ -94,7 +94,7 @@ void run_winograd(const Context& context, const Geometry& g, const Prepared& pre
   const WinogradTiles tiles(g, tile);
   const std::int64_t planes = g.kernel[0], count = tiles.count(), points = points_of(tile), wanted = Context::most_pieces();
   const std::int64_t point_bytes = planes * g.channels * static_cast<std::int64_t>(sizeof(std::int16_t));  // of a tile
-  // Enough pieces for all threads. If many weights are read for each piece, it has fewer columns instead of fewer tiles.
+  // There are enough pieces for all threads. If each piece reads many weights, it has fewer columns instead of fewer tiles.
   const bool divides_columns = g.groups == 1 && static_cast<std::int64_t>(prepared.weights.size()) > many_weights;
   std::int64_t step = std::min(most_patch_bytes / (points * point_bytes), most_tiles(tile)), width = g.group_columns;
   if (!divides_columns) step = std::min(step, std::max((count + wanted - 1) / wanted, kernels.product_rows));
@@ -106,7 +106,7 @@ void run_winograd(const Context& context, const Geometry& g, const Prepared& pre
   const std::vector<std::uint8_t> padding = zeros_of_channels(g, prepared);
   context.parallel_ranges(blocks * column_parts, 1, [&](std::int64_t begin, std::int64_t until) {
     std::vector<const void*> pixels(static_cast<std::size_t>(step * planes * points)), rows(static_cast<std::size_t>(step * planes));
-    // Points are not multiples of 4 KiB apart, which would use few lines of the cache.
+    // The distance of points is not a multiple of 4 KiB, because they would then share few cache sets.
     const std::int64_t patch_bytes = up(step * point_bytes, 64) + 64;
     const Spare patches(points * patch_bytes / 4);
     auto* const from = reinterpret_cast<std::int16_t*>(patches.get());
@@ -140,7 +140,8 @@ void run_winograd(const Context& context, const Geometry& g, const Prepared& pre
   });
 }
 
-// The product of `columns` columns of a group; its positions are to be added. `result` is the first output pixel.
+// The product for `columns` columns of a group, without its positions, which the caller adds. `result` is the first output
+// pixel.
 TileProduct tile_product(const Geometry& g, const Prepared& prepared, std::int64_t group, std::int64_t column,
                          std::int64_t columns, std::int64_t result, const Results& results) {
   const std::int64_t from = group * prepared.padded + column, at = result * g.columns + group * g.group_columns + column;
@@ -158,19 +159,19 @@ TileProduct tile_product(const Geometry& g, const Prepared& prepared, std::int64
   return product;
 }
 
-// `from` are the planes of images [image, image + images), or the input. `end` is that of the input.
+// `from` are the planes of images [image, image + images), or the input. `end` is the end of the input.
 void multiply_planes(const Context& context, const Geometry& g, const Prepared& prepared, const Planes& planes,
                      const std::uint8_t* from, const std::uint8_t* end, std::int64_t image, std::int64_t images,
                      const Results& results) {
   const Kernels& kernels = byte_conv::kernels();
   const std::int64_t positions = planes.run_positions(), runs = images * planes.runs(), depth = prepared.tiles->depth();
   const std::int64_t image_pixels = g.pixels() / g.batch, tile = tile_rows;
-  // Enough pieces for all threads. If many weights are read for each piece, it has more positions and fewer columns.
+  // There are enough pieces for all threads. If each piece reads many weights, it has more positions and fewer columns.
   const std::int64_t wanted = std::max<std::int64_t>(Context::most_pieces() / runs, 1);
   const bool divides_columns = g.groups == 1 && static_cast<std::int64_t>(prepared.weights.size()) > many_weights;
   std::int64_t step = rows_at_once, width = g.group_columns;
   if (!divides_columns) step = std::clamp(up((positions + wanted - 1) / wanted, tile), tile, step);
-  // The last piece may have one more tile of positions.
+  // The last piece may have one tile of positions more.
   const std::int64_t parts = std::max<std::int64_t>((positions + step - 1 - tile) / step, 1);
   if (divides_columns) width = std::max(up((g.columns * parts + wanted - 1) / wanted, kernels.panel_columns), columns_at_least);
   const std::int64_t column_parts = std::max<std::int64_t>((g.group_columns + width - 1) / width, 1);
@@ -212,7 +213,7 @@ void multiply_planes(const Context& context, const Geometry& g, const Prepared& 
   });
 }
 
-// If there are few results, or if planes would be much larger than the input.
+// Used if there are few results, or if planes would be much larger than the input.
 void run_copied_rows(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
                      const Results& results) {
   const Kernels& kernels = byte_conv::kernels();
@@ -280,7 +281,8 @@ void run_tiles(const Context& context, const Geometry& g, const Prepared& prepar
   }
 }
 
-// Enough pieces for all threads, of whole tiles. If many weights are read for each piece, it has more rows and fewer columns.
+// There are enough pieces for all threads, each of whole tiles. If each piece reads many weights, it has more rows and fewer
+// columns.
 struct Pieces {
   std::int64_t rows, columns;
   Pieces(const Geometry& g, const Prepared& prepared);
@@ -306,14 +308,14 @@ void run_lines(const Context& context, const Geometry& g, const Prepared& prepar
   const std::uint8_t* const end = x + g.batch * g.image_size();
   const std::int64_t readable = up(g.channels, line_channels), width = g.kernel[2], stride = g.strides[2];
   padding.resize(static_cast<std::size_t>(readable));
-  // Channels after the last pixel are read, too.
+  // Channels after the last pixel are also read.
   const std::int64_t kept = std::min<std::int64_t>(readable, end - x);
   std::vector<std::uint8_t> tail(static_cast<std::size_t>(kept + readable));
   std::copy(end - kept, end, tail.begin());
   const auto readable_at = [&](const std::uint8_t* at) -> const void* {
     return end - at < readable ? tail.data() + kept - (end - at) : at;
   };
-  // Whole lines, if they are short.
+  // Pieces have whole lines if lines are short.
   std::int64_t step = Pieces(g, prepared).rows;
   if (g.out[2] <= step) step -= step % g.out[2];
   const std::int64_t pixels = g.pixels(), chunks = (pixels + step - 1) / step, lines = g.taps / width;
@@ -376,7 +378,7 @@ void run_products(const Context& context, const Geometry& g, const Prepared& pre
   const std::int64_t chunks = (pixels + step - 1) / step, width = prepared.wide ? 2 : 1;
   std::vector<std::uint8_t> padding = zeros_of_channels(g, prepared);
   const std::uint8_t* const end = x + g.batch * g.image_size();
-  // Whether the taps of a line of the kernel are side by side.
+  // Whether the taps of a line of the kernel are adjacent.
   const bool in_lines = prepared.copied && g.groups == 1 && g.dilations[2] == 1;
   std::optional<WideInput> wide;
   if (prepared.widened) wide.emplace(context, x, end - x, padding);
@@ -394,7 +396,7 @@ void run_products(const Context& context, const Geometry& g, const Prepared& pre
     }
     for (std::int64_t piece = first; piece < last; ++piece) {
       const std::int64_t chunk = piece / column_pieces, column = piece % column_pieces * pieces.columns;
-      const bool is_next = piece == first || column == 0;  // other pieces have the rows of the one before
+      const bool is_next = piece == first || column == 0;  // other pieces have the same rows as the previous one
       const std::int64_t row = chunk * step, rows = std::min(step, pixels - row);
       if (is_next && wide) {
         point(g, wide->numbers(), wide->padding(), row, rows, step, taps.data());

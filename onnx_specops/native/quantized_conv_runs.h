@@ -1,4 +1,4 @@
-// A run of QuantizedConv: which products of which pieces of the input are computed by which kernel.
+// One run of QuantizedConv. It divides the input into pieces, and selects the kernel that computes their products.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace specops::byte_conv {
 
-// Where results go, and the second tensors of additions or null.
+// The destination of the results, and the second tensors of additions, which may be null.
 struct Results {
   char* y;
   bool floats;
   const std::uint8_t* addend;
   const float* residual;
   std::int64_t columns;
-  const PixelBiases* biases;  // null if they are those of the node
+  const PixelBiases* biases;  // null if those of the node apply
   std::int64_t bytes() const { return floats ? sizeof(float) : 1; }
 };
 

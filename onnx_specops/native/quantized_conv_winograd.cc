@@ -7,17 +7,17 @@ namespace specops::byte_conv {
 
 namespace {
 
-// Estimates of the time of what accompanies products, as numbers of products of 16-bit integers.
+// Estimated times of the transforms, as numbers of products of 16-bit integers.
 struct Costs {
-  double pixel, result;  // of a tile: for each channel and plane, and for each column
+  double pixel, result;  // per tile: for each channel and plane, and for each column
 };
 constexpr Costs costs_of_2{40, 60}, costs_of_4{200, 300};
-// Reading a byte of weights that the second-level cache does not hold, or the third one.
+// The cost of reading a byte of weights that is not in the second-level cache, and one that is not in the third-level cache.
 constexpr double cost_of_read = 2, cost_of_far_read = 3.2;
 constexpr double near_bytes = 1 << 19, far_bytes = 1 << 24;
-constexpr double rows_at_once = 96;  // of direct products
+constexpr double rows_at_once = 96;  // for direct products
 constexpr double least_gain = 1.1;
-// By which the algorithm has to be cheaper for groups, whose products are short. Direct products of bytes have the same costs.
+// The minimum gain for groups, whose products are short. Direct products of bytes have the same costs.
 constexpr double least_gain_of_groups = 1.3;
 
 double slower(double products, double weight_bytes, double reads) {
@@ -34,7 +34,7 @@ double cost_of_tiles(const Geometry& g, int tile) {
   return slower(tiles * (weights + around), 2 * weights, std::max(tiles / number(most_tiles(tile)), 1.0));
 }
 
-// Numbers of a pair of channels, for each column of a panel.
+// A pair of channels for each column of a panel.
 struct Pairs {
   std::int16_t all[2 * most_panel_columns];
 };
@@ -47,7 +47,7 @@ Pairs combined(const int (&factors)[3], const Pairs& a, const Pairs& b, const Pa
   return out;
 }
 
-// The points of the weights of 3 x 3 taps.
+// Transforms the weights of 3 x 3 taps to points.
 void transform_taps(int tile, const Pairs* taps, Pairs* to) {
   constexpr int of_2[4][3] = {{2, 0, 0}, {1, 1, 1}, {1, -1, 1}, {0, 0, 2}};
   constexpr int of_4[6][3] = {{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 12}};

@@ -10,11 +10,11 @@
 namespace specops {
 namespace {
 
-// The pixels of a part of the sums: 255 * 255 of each fit in 32 bits.
+// The number of pixels that are summed in 32 bits: each square is at most 255 * 255.
 constexpr std::int64_t pixels_at_once = std::int64_t{1} << 12;
-// The bytes that are read in several passes, in the first-level cache.
+// The number of bytes that are read in several passes; they fit the first-level cache.
 constexpr std::int64_t bytes_at_once = std::int64_t{1} << 14;
-// The channels whose sums stay in registers. Compilers vectorize the loop over eight of them, but not over more.
+// The number of channels whose sums stay in registers. Compilers vectorize a loop over eight of them, but not over more.
 constexpr std::int64_t channels_at_once = 8;
 
 SPECOPS_INLINE void add_channels(const std::uint8_t* x, std::int64_t pixels, std::int64_t channels, std::uint32_t* sums,
@@ -26,7 +26,7 @@ SPECOPS_INLINE void add_channels(const std::uint8_t* x, std::int64_t pixels, std
   for (std::int64_t c = 0; c < channels_at_once; ++c) sums[c] += sum[c], squares[c] += square[c];
 }
 
-// Adds the numbers of some pixels and their squares to the sums of each channel.
+// Adds the values of some pixels, and their squares, to the sums of each channel.
 SPECOPS_CLONES void add_pixels(const std::uint8_t* x, std::int64_t pixels, std::int64_t channels, std::uint32_t* sums,
                                std::uint32_t* squares) {
   const std::int64_t most = 1 + bytes_at_once / channels;
@@ -88,7 +88,7 @@ class QuantizedGroupMoments : public Kernel {
           for (std::int64_t c = 0; c < size; ++c) sum += own[c], square += own[c + channels_];
         }
         const double count = static_cast<double>(pixels * size), average = static_cast<double>(sum) / count;
-        // The sums are exact, so that equal numbers have no variance.
+        // The sums are exact, so equal values have no variance.
         const double variance = std::max(static_cast<double>(square) / count - average * average, 0.0) * scale * scale;
         const std::int64_t at = n * channels_ + group * size;
         std::fill_n(mean.data<float>() + at, size, static_cast<float>((average - zero) * scale));

@@ -21,7 +21,7 @@ const Kernels& kernels() {
 
 namespace {
 
-// The numbers that a thread normalizes, at least.
+// The minimum number of elements that a thread normalizes.
 constexpr std::int64_t at_least = std::int64_t{1} << 14;
 
 class QuantizedLayerNormalization : public Kernel {
@@ -40,8 +40,8 @@ class QuantizedLayerNormalization : public Kernel {
     if (x.type() == Type::uint8) {
       job.bytes = x.data<std::uint8_t>();
       const float scale = *one_element(context.input(1), "x_scale").data<float>();
-      one_element(context.input(2), "x_zero_point");  // normalization removes it
-      // It stays above zero: integers that are all equal have no variance.
+      one_element(context.input(2), "x_zero_point");  // normalization cancels it
+      // It stays above zero, because integers that are all equal have no variance.
       if (epsilon_ > 0.0f) job.epsilon = std::max(epsilon_ / (scale * scale), std::numeric_limits<float>::min());
     } else {
       job.floats = x.data<float>();

@@ -9,18 +9,17 @@
 
 namespace specops::recurrences {
 
-// GatedDeltaRule: some columns of the state of one head. Numbers of a token are `*_step` floats after those of the previous
-// one.
+// GatedDeltaRule: some columns of the state of one head. Adjacent tokens are `*_step` floats apart.
 struct DeltaRule {
-  std::int64_t tokens, rows, count;  // `count` columns, at most `most_columns`
+  std::int64_t tokens, rows, count;  // `count` is at most `most_columns`
   const float *query, *key;          // [rows] for each token
   std::int64_t key_step;
   const float* value;  // [count] for each token
   float* output;       // likewise
   std::int64_t value_step;
-  const float *decay, *beta;  // a number for each token
+  const float *decay, *beta;  // one number per token
   std::int64_t gate_step;
-  const float* before;  // [rows, state_step], of which the first are [rows, count]
+  const float* before;  // [rows, state_step], of which [rows, count] are used
   float* after;         // likewise
   std::int64_t state_step;
   float* state;  // memory for rows * most_columns floats
@@ -33,20 +32,20 @@ struct StateSpace {
   const float* x;  // [count] for each token
   float* y;        // likewise
   std::int64_t x_step;
-  const float* decay;  // a number for each token
+  const float* decay;  // one number per token
   std::int64_t decay_step;
   const float *input_gate, *output_gate;  // [size] for each token
   std::int64_t gate_step;
   const float* before;  // [count, size]
   float* after;         // likewise
 };
-constexpr std::int64_t most_rows = 4;  // they share the loads of the gates
+constexpr std::int64_t most_rows = 4;  // rows that are computed together, because they use the same gates
 
 // SelectiveScan: one channel. Blocks of `scan_lanes` elements of its state are padded with zeros.
 struct Selective {
   std::int64_t tokens, blocks;
   float epsilon;
-  const float *x, *time_step;  // a number for each token
+  const float *x, *time_step;  // one number per token
   float* y;                    // likewise
   std::int64_t step;
   const float* decay;                     // [blocks, scan_lanes]

@@ -43,8 +43,8 @@ ALWAYS void store(const Floats (&from)[packs], std::int64_t count, float* to) {
   }
 }
 
-// Adds the update of a token to its decayed state, and computes its output. Decays the state for the next token, and computes
-// the values that it finds; the state of the last token goes to `after`.
+// Adds the update of a token to its decayed state, and computes its output. Then decays the state for the next token, and
+// computes the values that the token finds in it. The state of the last token is stored in `after`.
 template <int packs, bool last>
 ALWAYS void step(const DeltaRule& rule, std::int64_t token, float next_factor, const Floats (&delta)[packs],
                  Floats (&output)[packs], Floats (&found)[packs]) {
@@ -124,7 +124,7 @@ void apply_delta_rule(const DeltaRule& rule) {
 
 // ------------------------------------------------------------------------------------------------------ StateSpaceScan
 
-// Vectors of a row that are computed together: a step adds to as many sums as registers hold.
+// The number of vectors of a row that are computed together. A step adds to as many sums as registers can hold.
 template <int rows, int packs>
 ALWAYS void advance(const StateSpace& space, std::int64_t n, const float* before, const Floats& factor,
                     const Floats (&added)[rows], const float* in, const float* out, Floats (&sums)[rows]) {
@@ -201,12 +201,12 @@ ALWAYS Floats lesser(Floats a, Floats b) {  // b where either is NaN
 #endif
 }
 
-// exp(x) for any x; 0 below `lowest`. It is the square of exp(x / 2), because a number cannot represent the largest powers of
-// two.
+// exp(x) for any x; 0 below `lowest`. It is computed as the square of exp(x / 2), because the largest powers of two are not
+// representable.
 ALWAYS Floats exponential_above(float lowest, Floats x) {
   const Floats half = lesser(Floats::all(45.0f), greater(Floats::all(-52.0f), x * Floats::all(0.5f)));
   const Rounded rounded = Rounded::of(half, Floats::all(1.44269504f));
-  // ln(2) in two parts. The first has so few bits that the product is exact.
+  // ln(2) in two parts. The first part has few enough bits that the product is exact.
   Floats rest = multiply_add(rounded.whole, Floats::all(-0.693359375f), half);
   rest = multiply_add(rounded.whole, Floats::all(2.12194440e-4f), rest);
   Floats sum = multiply_add(rest, Floats::all(1.9875691500e-4f), Floats::all(1.3981999507e-3f));
@@ -263,7 +263,7 @@ void scan_block(const Selective& scan, std::int64_t block, float lowest) {
 }
 
 void scan_channel(const Selective& scan) {
-  // Terms this much smaller than epsilon do not change the result, and denormal numbers would be slow.
+  // Terms this much smaller than epsilon do not change the result, and denormal numbers are slow.
   float lowest = -104.0f;
   if (scan.epsilon > 0) {
     const float least = logf(scan.epsilon) - 46.0f;
@@ -285,7 +285,7 @@ void scan_channel(const Selective& scan) {
 
 // ---------------------------------------------------------------------------------------------------------- CausalConv
 
-// One token, if `fixed` is the number of taps, or 0 for any.
+// One token. `fixed` is the number of taps, or 0 for any number.
 template <int fixed>
 ALWAYS void convolve_token(const Convolution& of, std::int64_t t) {
   const std::int64_t taps = fixed != 0 ? fixed : of.taps, from = t - taps + 1;

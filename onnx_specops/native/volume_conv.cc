@@ -1,8 +1,8 @@
 // VolumeConv: convolutions of volumes, images and lines with channels first.
 //
-// A slice of the padded input is one line of positions, in which each tap is at a fixed distance. With strides, the pixels of
-// each remainder are a plane of their own, so that taps stay adjacent. Sums at positions between lines are dropped.
-// Three taps along the width, or 3 x 3 taps, become transforms if that saves time (volume_geometry.h).
+// A slice of the padded input is one line of positions, in which each tap is at a fixed distance. With strides, pixels with
+// the same remainder form a separate plane, so that taps stay adjacent. Sums at positions between lines are discarded. Three
+// taps along the width, or 3 x 3 taps, become transforms if that saves time (volume_geometry.h).
 #include "volume_conv.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ namespace {
 using volumes::Geometry;
 using volumes::Pieces;
 
-// The products that a thread computes, at least.
+// The minimum number of products that a thread computes.
 constexpr std::int64_t at_least = std::int64_t{1} << 17;
 
 class VolumeConv : public Kernel {
@@ -61,7 +61,7 @@ class VolumeConv : public Kernel {
       const auto fill = [&](float* to) { pack_transformed(transformed, w.data<float>(), to); };
       Kept& kept = transformed_[static_cast<std::size_t>(dimensions - 1)];
       operands.weights = kept.get(w.size() / (g.taps / transformed.taps) * transformed.transforms(), fill);
-      // Transforms subtract numbers. Where some are not finite, only direct sums have OpenVINO's infinities and NaN.
+      // Transforms subtract numbers. If some numbers are not finite, only direct sums give OpenVINO's infinities and NaN.
       if (operands.weights != nullptr && convolve(context, transformed, operands)) return;
     }
     const auto fill = [&](float* to) { pack(g, w.data<float>(), to); };
@@ -117,7 +117,8 @@ class VolumeConv : public Kernel {
     return g;
   }
 
-  // Weights [columns, channels, depth, area] as [depth, channels, area, columns] of each chunk of channels of each block.
+  // Converts weights [columns, channels, depth, area] to [depth, channels, area, columns] for each chunk of channels of each
+  // block.
   static void pack(const Geometry& g, const float* from, float* to) {
     const std::int64_t size = g.group_channels * g.taps, area = g.area();
     for (std::int64_t group = 0; group < g.groups; ++group) {
@@ -134,7 +135,7 @@ class VolumeConv : public Kernel {
     }
   }
 
-  // Weights [count, taps, inner] as [count, transforms, inner] along the taps.
+  // Transforms weights [count, taps, inner] to [count, transforms, inner] along the taps.
   static std::vector<float> transform_weights(const float* from, std::int64_t count, std::int64_t inner) {
     std::vector<float> weights(static_cast<std::size_t>(count * volumes::transform_count * inner));
     float* to = weights.data();
@@ -148,7 +149,7 @@ class VolumeConv : public Kernel {
     return weights;
   }
 
-  // Weights [columns, channels, depth, height, 3] as those of each transform, packed.
+  // Transforms weights [columns, channels, depth, height, 3], and packs those of each transform.
   static void pack_transformed(const Geometry& g, const float* from, float* to) {
     const std::int64_t count = g.columns * g.group_channels * g.taps;
     std::vector<float> transformed = transform_weights(from, g.transformed > 1 ? 3 * count : count, 1);

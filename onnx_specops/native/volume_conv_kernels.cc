@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::int64_t lanes = Floats::size;
 
-// A sum, times the slope if it is below 0. A slope of 0 is Relu, also of negative infinity.
+// A sum, times the slope if the sum is below 0. A slope of 0 is Relu, including for negative infinity.
 ALWAYS Floats sloped(Floats sum, float slope) {
   return below_zero(sum, slope == 0.0f ? Floats::zero() : sum * Floats::all(slope), sum);
 }
 
-// Unrolled: otherwise, GCC 12 keeps the sums in memory.
+// Unrolled, because otherwise GCC 12 keeps the sums in memory.
 template <int outputs, int packs>
 void multiply(const Tile& tile) {
   Floats sums[outputs][packs];
@@ -74,7 +74,7 @@ ALWAYS void clear(float* to, std::int64_t count) {
   }
 }
 
-// So many numbers from the `at`-th copied one on: all lanes, or the first of them.
+// The copied numbers from number `at` on, in all lanes or in the first ones.
 template <int step>
 ALWAYS Floats pack(const float* row, std::int64_t at) {
   const float* const from = row + step * at;
@@ -100,7 +100,7 @@ void copy_rows(const Rows& rows) {
     std::int64_t at = 0;
     for (; at + lanes <= copied - (step - 1); at += lanes) pack<step>(from, at).store(numbers + at);
     if (step == 1 && at < copied && copied >= lanes) {
-      pack<step>(from, copied - lanes).store(numbers + copied - lanes);  // some of them again
+      pack<step>(from, copied - lanes).store(numbers + copied - lanes);  // copies some numbers again
     } else if (at < copied) {
       part<step>(from, at, copied - at).store_first(numbers + at, copied - at);
     }
@@ -129,7 +129,7 @@ ALWAYS void transform_four(const Floats (&x)[transform_count], Floats (&to)[tran
   to[3] = x[1] - x[3];
 }
 
-// The two pixels of sums.
+// The two pixels computed from sums.
 ALWAYS void restore_four(const Floats (&sums)[transform_count], Floats (&to)[2]) {
   to[0] = sums[0] + (sums[1] + sums[2]);
   to[1] = (sums[1] - sums[2]) - sums[3];
@@ -140,12 +140,12 @@ ALWAYS void store_pixels(const Floats (&pixels)[2], float* to, std::int64_t coun
   if (count > lanes) last_in_turns(pixels[0], pixels[1]).store_first(to + lanes, count - lanes);
 }
 
-// Whether the pixels of all vectors at the positions of a pack are those [before, after) of the image.
+// Whether all pixels that are loaded for a pack of positions are the pixels [before, after) inside the image.
 ALWAYS bool is_inside(std::int64_t at, std::int64_t before, std::int64_t after) {
   return 2 * at >= before && 2 * at + 2 * lanes + transform_count - 1 <= after;
 }
 
-// The four pixels of each position of a pack; those before `first` and from `last` on are zeros, unless `whole`.
+// The four pixels of each position of a pack. Those before `first` and from `last` on are zeros, unless `whole` is true.
 template <bool whole>
 ALWAYS void load_four(const float* pixel, std::int64_t first, std::int64_t last, Floats (&to)[transform_count]) {
   const auto loaded = [&](std::int64_t place) ALWAYS_LAMBDA {
@@ -175,7 +175,7 @@ void transform(const Lines& lines) {
 }
 
 bool restore(const Sums& sums) {
-  Floats rests = Floats::zero();  // 0, or NaN after a result that is not finite
+  Floats rests = Floats::zero();  // becomes NaN after a result that is not finite
   for (std::int64_t at = 0; at < sums.positions; at += lanes) {
     Floats m[transform_count];
     UNROLL(4)
@@ -194,7 +194,7 @@ bool restore(const Sums& sums) {
   return rests.sum() == 0.0f;
 }
 
-// The transforms of pixels at the positions of a pack. `whole`: whether none of the pixels of its vectors are zeros.
+// The transforms of pixels at the positions of a pack. `whole`: no pixel of its vectors is outside the image.
 template <bool whole>
 ALWAYS void transform_pack(const Squares& squares, std::int64_t at) {
   Floats rows[transform_count][transform_count];

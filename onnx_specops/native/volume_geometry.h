@@ -1,4 +1,4 @@
-// The sizes of a node VolumeConv, and the blocks of its columns.
+// The sizes of a VolumeConv node, and the blocks of its columns.
 #pragma once
 
 #include <algorithm>
@@ -10,31 +10,32 @@
 
 namespace specops::volumes {
 
-// The taps of a chunk of channels, about: with fewer ones, sums are loaded and stored more often. With more, a first-level cache
-// has no room for their inputs.
+// The approximate number of taps of a chunk of channels. With fewer taps, sums are loaded and stored more often. With more,
+// their inputs do not fit the first-level cache.
 constexpr std::int64_t taps_at_once = 256;
 
-// What transforms need to save time: output channels of a group, products of each sum, and positions of a slice.
+// The minimum sizes for which transforms save time: output channels of a group, products of each sum, and positions of a
+// slice.
 constexpr std::int64_t least_columns = 16, least_products = 24, least_positions = 24;
-// The same of squares, for each row of taps.
+// The same for squares: products for each row of taps, and squares of a slice.
 constexpr std::int64_t least_products_of_squares = 8, least_squares = 16;
-// The pixels of a transformed line, at most: pieces have whole lines.
+// The maximum number of pixels of a transformed line, because pieces consist of whole lines.
 constexpr std::int64_t longest_line = 512;
 
 struct Geometry : WindowSizes {
   std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
-  // The positions of a line of a padded slice whose pixels have the same remainder of their width.
+  // The number of positions of a line of a padded slice, whose pixels have the same column number modulo the stride.
   std::int64_t width;
-  // The last dimensions whose three taps are transforms.
+  // The number of last dimensions whose three taps are replaced by transforms.
   int transformed = 0;
 
   std::int64_t area() const { return kernel[1] * kernel[2]; }
   std::int64_t transforms() const { return transforms_of(transformed); }
-  // The lines of positions of a slice.
+  // The number of lines of positions of a slice.
   std::int64_t rows() const { return transformed > 1 ? divide_up(out[1], 2) : out[1]; }
   std::int64_t volume_in() const { return in[0] * in[1] * in[2]; }
   std::int64_t volume_out() const { return out[0] * out[1] * out[2]; }
-  // The last dimensions whose transforms save more time than they take.
+  // The number of last dimensions for which transforms save time.
   int transformable() const {
     const auto has_three_taps = [&](std::size_t axis) {
       return kernel[axis] == 3 && strides[axis] == 1 && dilations[axis] == 1;
@@ -48,7 +49,7 @@ struct Geometry : WindowSizes {
     const bool saves = group_channels * kernel[0] * kernel[1] >= least_products && out[1] * positions >= least_positions;
     return saves && out[2] <= longest_line ? 1 : 0;
   }
-  // The same with transforms, which replace the taps of these dimensions.
+  // The same geometry with transforms, which replace the taps of these dimensions.
   Geometry with_transforms(int dimensions) const {
     Geometry other = *this;
     other.transformed = dimensions;
@@ -58,15 +59,15 @@ struct Geometry : WindowSizes {
     other.taps = element_count({other.kernel.begin(), other.kernel.end()});
     return other;
   }
-  // The channels whose products are added at once.
+  // The number of channels whose products are added together.
   std::int64_t chunk() const {
     const std::int64_t channels = std::max<std::int64_t>(group_channels, 1);
     return divide_up(channels, divide_up(channels, std::clamp<std::int64_t>(taps_at_once / taps, 1, channels)));
   }
 };
 
-// Calls `visit(column, shape)` for each block of `count` output channels from the column `first` on. If some of the columns
-// are visited separately, in multiples of `most_outputs`, the blocks are the same.
+// Calls `visit(column, shape)` for each block of `count` output channels from column `first` on. The blocks do not change if
+// the columns are visited in several calls, each for a multiple of `most_outputs` columns.
 template <class Visit>
 void each_block(std::int64_t first, std::int64_t count, const Visit& visit) {
   const auto& shapes = kernels().shapes;

@@ -8,30 +8,34 @@ namespace specops::volumes {
 
 namespace {
 
-// The most positions of a run, and the fewest of squares, which share weights. Those of volumes share them between slices.
+// The maximum number of positions of a run. The minimum for squares, which share weights; volumes also share weights between
+// slices.
 constexpr std::int64_t longest_run = 3 * most_positions, shortest_run = 64, shortest_run_of_volumes = 48;
-// Runs of squares are so short that a cache has the inputs of so many output slices.
+// Runs of squares are so short that the inputs of this many output slices stay in the cache.
 constexpr std::int64_t slices_together = 8;
-// The copied inputs that a second-level cache keeps for many columns, and a first-level cache for some of them.
+// The number of copied inputs that stay in the second-level cache for all columns, and in the first-level cache for some
+// columns.
 constexpr std::int64_t second_level = std::int64_t{3} << 15, first_level = std::int64_t{1} << 12, some_columns = 16;
-// The inputs of squares, and these with their sums, that a second-level cache keeps.
+// The number of inputs of squares, or inputs and sums, that stay in the second-level cache.
 constexpr std::int64_t second_level_of_squares = std::int64_t{1} << 17;
-// The columns of a piece, at most. Threads share the others. Fewer ones transform too many squares again.
+// The maximum number of columns of a piece. More columns are divided between threads. With fewer than the minimum, squares are
+// transformed again too often.
 constexpr std::int64_t most_columns = 256, fewest_columns = 32;
-// Tight copies take less time than they save for so many columns.
+// With at least this many columns, tight copies save time.
 constexpr std::int64_t many_columns = 16;
 // A cache line.
 constexpr std::int64_t aligned = 16;
-// Copies without positions between lines are larger. They take less time if one of so many positions is between lines.
+// Copies without positions between lines have more planes. They save time if more than one in this many positions is between
+// lines.
 constexpr std::int64_t few_between = 8;
-// The slices of a piece, at most: more save little.
+// The maximum number of slices of a piece. More slices save little.
 constexpr std::int64_t most_slices = 32;
-// Beyond so large distances, pieces are as long, because copies would take longer than products.
+// If taps are farther apart than this, pieces are as long as that distance. Otherwise, copies would take longer than products.
 constexpr std::int64_t far = 8 * longest_run;
 
 std::int64_t round_up(std::int64_t x, std::int64_t step) { return divide_up(x, step) * step; }
 
-// The size of the first of equal parts, each of at most so many.
+// The size of the first of equal parts, each of which is at most `most`.
 std::int64_t divide_equally(std::int64_t all, std::int64_t most) { return divide_up(all, divide_up(all, most)); }
 
 }  // namespace
@@ -63,7 +67,7 @@ Pieces::Pieces(const Geometry& geometry)
   find_places();
   divide();
   divide_columns();
-  // Transformed lines are whole, also those of the first and the last position.
+  // Transformed lines are whole, including those of the first and the last position.
   line_ = positions_ + round_up(reach_, aligned) + (g_.transformed == 1 ? round_up(2 * row_, aligned) : 0);
   slice_step_ = static_cast<std::int64_t>(planes_.size()) * line_;
   channel_step_ = covered(slices_) * slice_step_;
@@ -87,10 +91,10 @@ void Pieces::find_places() {
   }
 }
 
-// The copied input slices for so many output slices.
+// The number of copied input slices for `slices` output slices.
 std::int64_t Pieces::covered(std::int64_t slices) const { return (slices - 1) * g_.strides[0] + g_.kernel[0]; }
 
-// The copied planes of a channel for so many output slices.
+// The number of copied planes of a channel for `slices` output slices.
 std::int64_t Pieces::planes(std::int64_t slices) const {
   return element_count({covered(slices), static_cast<std::int64_t>(planes_.size()), g_.transforms()});
 }
@@ -128,7 +132,7 @@ std::int64_t Pieces::longest_run_of_squares() const {
   return std::clamp(longest / tile * tile, is_volume ? shortest_run_of_volumes : shortest_run, longest_run);
 }
 
-// Divides the columns of few pieces of squares, so that there is one for each thread.
+// With few pieces of squares, divides their columns, so that there is a piece for each thread.
 void Pieces::divide_columns() {
   parts_ = divide_up(g_.group_columns, columns_);
   while (g_.transformed > 1 && columns_ > fewest_columns && count() < Context::most_pieces() / Context::pieces_of_thread) {
@@ -137,9 +141,10 @@ void Pieces::divide_columns() {
   }
 }
 
-// Chooses the slices and positions of a piece that copy the fewest numbers, of so many for each channel.
+// Chooses the slices and positions of a piece so that the fewest numbers are copied. `most` is the number of floats available
+// to each channel.
 void Pieces::divide_slices(std::int64_t most) {
-  // The slices of consecutive windows overlap, and are adjacent.
+  // The slices of consecutive windows overlap and are adjacent.
   const bool shared = g_.dilations[0] == 1 && g_.strides[0] < g_.kernel[0];
   const std::int64_t reach = round_up(reach_, aligned), runs = divide_up(all_positions_, run_);
   const std::int64_t most_at_once = shared ? std::min(g_.out[0], most_slices) : 1;
@@ -199,10 +204,10 @@ bool Pieces::compute(std::int64_t first, std::int64_t last, const Operands& oper
 
 bool Pieces::compute(const Piece& piece, const Operands& operands, const Memory& memory) const {
   const std::int64_t left = g_.transformed == 1 ? piece.begin % row_ : 0;  // the copied positions before the first one
-  // All sums of a transform of squares are computed before those of the next one.
+  // All sums of a transform of squares are computed before those of the next transform.
   const std::int64_t at_once = g_.transformed > 1 ? piece.columns : some_columns;
   bool finite = true;
-  // Either all channels are copied at once, or the piece is one run, whose sums are kept meanwhile.
+  // Either all channels are copied at once, or the piece is one run, whose sums are kept between copies.
   for (std::int64_t first = 0; first == 0 || first < g_.group_channels; first += copied_) {
     const std::int64_t count = std::min(copied_, g_.group_channels - first);
     copy(piece, operands, first, count, memory);
@@ -242,7 +247,7 @@ void Pieces::add(const Run& run, const Operands& operands, std::int64_t transfor
   constexpr float zeros[most_outputs] = {};
   const std::int64_t channels = std::min(chunk_, g_.group_channels - channel), lanes = kernels().lanes;
   const bool is_last = channel + channels == g_.group_channels;
-  // All pixels of a position have the second sum of each dimension as it is.
+  // In each dimension, the second sum is added to all pixels of a position, so the bias is added to it.
   const bool biased = transform == (g_.transforms() - 1) / (transform_count - 1);
   Tile tile{};
   tile.taps = (channels == chunk_ ? taps_ : last_taps_).data();
@@ -258,7 +263,7 @@ void Pieces::add(const Run& run, const Operands& operands, std::int64_t transfor
     float* const to = sums + (column - first_column) * run_;
     for (std::int64_t at = 0; at < run.positions();) {
       const std::int64_t rest = divide_up(run.positions() - at, lanes);
-      // Not a single pack after as many as possible: too few sums are computed at a time.
+      // Avoids a last tile of a single pack, which would compute too few sums at a time.
       const std::int64_t packs = rest == shape.packs + 1 ? divide_up(rest, 2) : std::min<std::int64_t>(rest, shape.packs);
       tile.from = from + at;
       tile.to = to + at;
@@ -324,7 +329,7 @@ void Pieces::transform_squares(const float* slice, std::int64_t first, std::int6
   for (std::int64_t i = 0; i < planes && all < last; ++i) std::fill_n(to + i * transform_step_ + all - first, last - all, 0.0f);
 }
 
-// Copies the pixels of a plane at so many positions, and zeros around the image.
+// Copies the pixels of a plane at `count` positions, with zeros around the image.
 void Pieces::copy_plane(const float* slice, const Plane& plane, std::int64_t from, std::int64_t count, float* to) const {
   const std::int64_t height = g_.strides[1], step = g_.strides[2];
   // The positions of a line within the image, and the lines within the image.
@@ -335,7 +340,7 @@ void Pieces::copy_plane(const float* slice, const Plane& plane, std::int64_t fro
   const std::int64_t below = std::max(divide_up(std::max<std::int64_t>(g_.in[1] - top, 0), height), above);
   for (const std::int64_t end = from + count; from < end;) {
     const std::int64_t line = from / row_, left = from % row_;
-    // A part of a line, or several whole ones.
+    // A part of a line, or several whole lines.
     const std::int64_t width = std::min(row_ - left, end - from), lines = width == row_ ? (end - from) / row_ : 1;
     const std::int64_t first = std::clamp(line, above, below), last = std::clamp(line + lines, first, below);
     const std::int64_t zeros = std::clamp(before - left, std::int64_t{0}, width);
@@ -353,7 +358,7 @@ void Pieces::copy_plane(const float* slice, const Plane& plane, std::int64_t fro
   }
 }
 
-// Stores sums without those between lines.
+// Stores the sums except those between lines.
 void Pieces::store(const Run& run, const Operands& operands, const float* sums, std::int64_t column,
                    std::int64_t columns) const {
   const std::int64_t pixels = g_.out[1] * g_.out[2], step = g_.out[0] * pixels;
@@ -363,7 +368,7 @@ void Pieces::store(const Run& run, const Operands& operands, const float* sums, 
   }
   for (std::int64_t at = run.begin; at < run.end;) {
     const std::int64_t row = at / row_, left = at % row_;
-    // A part of a line, or several whole ones.
+    // A part of a line, or several whole lines.
     const std::int64_t rows = left == 0 ? std::max<std::int64_t>((run.end - at) / row_, 1) : 1;
     const std::int64_t next = std::min(run.end, (row + rows) * row_), count = std::min(next - at, g_.out[2] - left);
     for (std::int64_t o = 0; o < columns && count > 0; ++o) {
@@ -374,7 +379,7 @@ void Pieces::store(const Run& run, const Operands& operands, const float* sums, 
   }
 }
 
-// Stores the pixels of transformed sums. Returns whether all are finite.
+// Stores the pixels of transformed sums. Returns whether all pixels are finite.
 bool Pieces::restore(const Run& run, const Operands& operands, const float* sums, std::int64_t column,
                      std::int64_t columns) const {
   const std::int64_t pixels = g_.out[1] * g_.out[2], step = g_.out[0] * pixels;

@@ -36,7 +36,7 @@ WindowSizes Windows::measure(const Shape& x, std::size_t x_axis, const Shape& w,
     if (!pads.empty()) found.begin[i] = pads[at];
     const std::int64_t padded = found.in[i] + (pads.empty() ? 0 : pads[at] + pads[at + rank]);
     found.padded[i] = padded;
-    // The most positions of a window, computed without an overflow for large kernels.
+    // The maximum number of positions of a window, computed without an overflow for large kernels.
     const std::int64_t most = padded > 0 ? (padded - 1) / found.dilations[i] + 1 : may_be_none_ && found.kernel[i] == 1;
     if (found.kernel[i] < 1 || found.kernel[i] > most) {
       fail("W has the shape ", to_string(w), ", but X, padded, has ", padded, " pixels along axis ", at + x_axis);

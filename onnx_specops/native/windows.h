@@ -17,12 +17,12 @@ using Sizes = std::array<std::int64_t, most_dimensions>;
 
 inline std::int64_t divide_up(std::int64_t x, std::int64_t step) { return (x + step - 1) / step; }
 
-// Some positions of a kernel along a dimension: [first, last).
+// A range of positions of a kernel along a dimension: [first, last).
 struct TapRange {
   std::int64_t first, last;
 };
 
-// `begin` is the padding at the beginning of each dimension, and `padded` the input with the padding at both ends.
+// `begin` is the padding at the beginning of each dimension. `padded` is the size of the input with padding at both ends.
 struct WindowSizes {
   Sizes in, padded, out, kernel, strides, dilations, begin;
 
@@ -39,16 +39,17 @@ struct WindowSizes {
 
 class Windows {
  public:
-  // `may_be_none`: whether there may be no pixels for windows of one pixel, as in a matrix multiplication of no rows.
+  // `may_be_none`: whether the input of windows of one pixel may have no pixels, as in a matrix multiplication without rows.
   explicit Windows(const KernelInfo& info, bool may_be_none = false);
 
-  // Throws unless the attributes are for so many spatial dimensions.
+  // Throws unless the attributes are for `rank` spatial dimensions.
   void check(std::size_t rank) const;
 
-  // The sizes for inputs X and W. Throws if the windows do not fit. `x_axis`, `w_axis`: the first spatial dimension of each.
+  // The sizes for inputs X and W. `x_axis` and `w_axis` are the first spatial dimension of each. Throws if the windows do not
+  // fit.
   WindowSizes measure(const Shape& x, std::size_t x_axis, const Shape& w, std::size_t w_axis) const;
 
-  // For each spatial dimension; `pads` at the beginnings, then at the ends. Empty: the defaults.
+  // The value for each spatial dimension; `pads` has all beginnings, then all ends. Empty for the defaults.
   const std::vector<std::int64_t> strides, pads, dilations;
 
  private:
