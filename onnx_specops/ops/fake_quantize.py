@@ -37,7 +37,8 @@ def FakeQuantize(
 
     Attributes:
         levels: the number of levels.
-        ordered: 1 declares that each ``input_low`` is less than its ``input_high``, which shortens the body.
+        ordered: 1 declares that each ``input_low`` is less than its ``input_high``, and that all limits and their
+            differences are finite, which shortens the body.
 
     Output: the shape of ``data``.
 

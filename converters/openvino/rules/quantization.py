@@ -120,13 +120,23 @@ def fake_quantize(
         raise Malformed(f"its limits are larger than its data {x.dims}; OpenVINO would access memory out of bounds")
     limits = [_read_in_order(op, x, limit) for limit in limits]
     low, high, start, end = (checked_onto(x, limit) for limit in limits)
-    ordered = low.constant is not None and high.constant is not None and bool(np.less(low.constant, high.constant).all())
+    ordered = _is_ordered(low, high, start, end)
 
     def quantized(x: Value, *limits: Value) -> Value:
         return op.specops.FakeQuantize(x, *limits, levels=levels, ordered=int(ordered))
 
     # 16-bit floats cannot represent many levels.
     return halves_in_float32(op, quantized, x, low, high, start, end)
+
+
+def _is_ordered(*limits: Value) -> bool:
+    """Return whether the limits and their differences are known and finite, and the input's are in order."""
+    known = [limit.constant for limit in limits if limit.constant is not None]
+    if len(known) < len(limits):
+        return False
+    low, high, start, end = known
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool((low < high).all() and np.isfinite(high - low).all() and np.isfinite(end - start).all())
 
 
 def _read_in_order(op: Builder, x: Value, limit: Value) -> Value:

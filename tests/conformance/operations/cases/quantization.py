@@ -76,6 +76,11 @@ def _quantizes():
     attributes = {"levels": 16, "auto_broadcast": "PDPD", "auto_broadcast.auto_broadcast_axis": 1}
     settings = decided("expected", cycle, _quantized(x, low, high, 16))
     yield layer_case("FakeQuantize", "opset1", "FakeQuantize", "pdpd", statics(arrays), attributes, **settings)
+    # No level is finite, but the limit is where a number is above the input's.
+    yield _quantize("infinite-output", [static(_f(-2, -1, 0.1, 2)), -one, one, static(-one * INF), one], {"levels": 16})
+    far = [static(v) for v in (-one * F32(3e38), one * F32(3e38))]
+    yield _quantize("far-output", [static(_f(-2, -1, 0.1, 2)), -one, one, *far], {"levels": 16})
+    yield _quantize("far-input", [static(_f(-3.2e38, -1, 0.1, 3.2e38)), *far, -one, one], {"levels": 16})
     nan = decided("evaluate", "the CPU plugin turns NaN into the lower end")
     yield _quantize("nan", [static(_f(NAN, 0.1)), *unit], {"levels": 16}, **nan)
 
