@@ -13,7 +13,7 @@ def required(op: Builder, rule: str, violations: Any, value: Any) -> Value:
 
     Standard ONNX has no assertion, but every runtime rejects an index that is out of range. The number of violations is an
     index into a tensor with one element, 0, which is added to ``value`` (of an integer type). The names of the nodes contain
-    ``rule``, so the runtime's error names the violated rule.
+    ``rule``, so the runtime's error message contains it.
     """
     outer, op.scope = op.scope, rule
     count = op.ReduceSum(op.Cast(violations, to=_INT64), keepdims=0)

@@ -75,8 +75,8 @@ INDICES = ("int32", "int64")
 Dims = Sequence["int | str | None"] | None
 
 MOST_ELEMENTS, MOST_GROWTH = 2**28, 1024
-"""The most elements of an output: this number, or this many times the elements of all inputs if that is more. It keeps a few
-numbers in a node from exhausting the memory.
+"""The maximum number of elements of an output: this number, or this many times the elements of all inputs if that is more.
+Without the limit, a few numbers in a node could exhaust the memory.
 """
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 FOLDED_ELEMENTS = 4096
-"""The most elements of a folded result. Larger constants are data rather than shapes."""
+"""The maximum number of elements of a folded result. Larger constants are data rather than shapes."""
 
 Attributes = Mapping[str, Any]
 

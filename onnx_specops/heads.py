@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # which the import of onnx_specops does without
+if TYPE_CHECKING:  # not needed for ``import onnx_specops``
     from onnx_specops.building import Builder, Value
 
 

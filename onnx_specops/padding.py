@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # not needed for ``import onnx_specops``
 
 
 def pad(op: Builder, x: Value, axes: Sequence[int], before: Sequence[int | Value], after: Sequence[int | Value]) -> Value:
-    """Pad ``x`` with zeros before and after its elements along some axes.
+    """Pad ``x`` with zeros along some axes.
 
     If the rank is known, the Pad has no ``axes`` input: ONNX Runtime handles it incorrectly when it moves a Transpose after
         the Pad.

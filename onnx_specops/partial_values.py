@@ -19,7 +19,7 @@ import onnx_ir as ir
 from onnx_specops.folding import fold
 
 MOST_ELEMENTS = 64
-"""The most elements of a tensor that is tracked. Shapes, axes and their arithmetic have fewer."""
+"""The maximum number of elements of a tracked tensor. Shapes, axes and their arithmetic have fewer."""
 
 _MOST_TERMS = 8
 _MOST_ATOMS = 64
@@ -73,7 +73,7 @@ class Expression:
 
     @property
     def name(self) -> str | None:
-        """The name of a dimension of this size, such as ``8*n`` or ``n+1``; ``None`` if an atom is no named dimension."""
+        """The name of a dimension of this size, such as ``8*n`` or ``n+1``; ``None`` if an atom is not a named dimension."""
         if any(atom[0] != "symbol" for product in self.terms for atom in product):
             return None
         named = {tuple(sorted(atom[1] for atom in product)): factor for product, factor in self.terms.items()}
@@ -534,7 +534,7 @@ def _combined(inferred: list[int | str | None] | None, found: list[Element | Non
 
 
 def _named(x: Expression) -> str | None:
-    # Of an expression that may be negative, the bound of a dimension would be lost.
+    # An expression that may be negative would lose the lower bound of a dimension.
     return x.name if x.least >= 0 else None
 
 

@@ -34,8 +34,8 @@ class Constraints:
         forced_begin: the first token if it is fixed, such as the language of a translation.
         forced_end: the last token of a text that has the maximum number of tokens. Of several, transformers selects the
             smallest one.
-        suppressed: tokens that are not generated.
-        not_at_begin: tokens that are not generated first.
+        suppressed: tokens that are never generated.
+        not_at_begin: tokens that are not generated as the first token.
         decay: the number of generated tokens after which the logits of end tokens increase, and the base of the increase.
             ``None`` for no increase.
         finite: whether NaN becomes 0, and infinities become the largest and smallest numbers.

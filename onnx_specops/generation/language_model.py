@@ -171,7 +171,8 @@ class LanguageModel(TextModel):
             "attention_mask": np.ones((texts, total if self._kernel is None else fed.shape[1]), np.int64),
             "position_ids": np.tile(np.arange(past, total, dtype=np.int64), (texts, 1)),
             _ROWS: np.array(rows, np.int32),
-            # as optimum-intel states it: as many positions as the convolution's kernel has for a prompt of any length
+            # as in optimum-intel: the number of positions is the size of the convolution's kernel, for a prompt of any
+            # length
             "cache_position": np.array([past]) if past else np.arange(self._kernel or 1),
         }
         return {name: array for name, array in feeds.items() if name in self._names}

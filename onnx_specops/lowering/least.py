@@ -1,4 +1,4 @@
-"""The oldest opset that represents a graph node for node."""
+"""The oldest opset that represents each node of a graph by one node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_specops.lowering.types import least_opset_of_ports
 from onnx_specops.lowering.versions import OLDEST
 
 _SMALL = 64
-"""The most elements of constants for axes and lengths."""
+"""The maximum number of elements of constants for axes and lengths."""
 
 _QUANTIZATIONS = ("DequantizeLinear", "QuantizeLinear")
 """Operators that are not replaced by other nodes, because runtimes look for them."""

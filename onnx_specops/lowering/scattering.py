@@ -1,4 +1,5 @@
-"""Scatter operators with reductions. Below opset 16 updates only replace elements; below 18 there is no max or min.
+"""Scatter operators with reductions. Below opset 16, updates only replace elements. Below opset 18, max and min do not
+exist.
 
 The updates are applied in rounds. The first round has the first update of every element, the second one the second updates,
 and so on, so that no round updates an element twice. Each round gathers the elements, combines them and writes them back.
@@ -82,7 +83,9 @@ def _in_rounds(op: Builder, data: Value, places: Value, updates: Value, reductio
 
 
 def _rounds(op: Builder, places: Value) -> tuple[Value, Value]:
-    """Return the number of earlier updates of the same element for each update, and the most updates of one element."""
+    """Return the number of earlier updates of the same element for each update, and the maximum number of updates of one
+    element.
+    """
     if (fixed := constant_array(places)) is not None:
         seen: Counter[int] = Counter()
         before = np.zeros(fixed.size, np.int64)

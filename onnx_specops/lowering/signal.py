@@ -41,8 +41,8 @@ def _spectrum(op: Builder, x: Value, length: Value | None, place: int, inverse: 
 
 
 def _parts(op: Builder, x: Value) -> list[Value]:
-    """Return the real parts and the imaginary parts, if there are any. Imaginary parts that may be missing are sums of at
-    most one number.
+    """Return the real parts and the imaginary parts, if there are any. Imaginary parts that may be missing are computed as
+    sums of at most one number.
     """
     if x.dims is not None and x.dims[-1] is not None:
         return [op.Gather(x, k, axis=-1) for k in range(x.dims[-1])]

@@ -18,7 +18,7 @@ def scalar(value: Any, name: str) -> Any:
 
 
 def require_shapes(operator: str, shapes: Mapping[str, tuple[np.ndarray | None, Sequence[int]]]) -> None:
-    """Raise ``ValueError`` unless each input, by its name, has the shape beside it or is omitted."""
+    """Raise ``ValueError`` unless each input has its expected shape or is omitted."""
     for name, (array, shape) in shapes.items():
         if array is not None and list(array.shape) != list(shape):
             raise ValueError(f"{operator}: {name} has the shape {list(array.shape)} instead of {list(shape)}")

@@ -1,4 +1,4 @@
-"""Recurrences of heads, several of which share a group of queries, keys or gates."""
+"""Recurrences in which several heads share a group of queries, keys or gates."""
 
 from __future__ import annotations
 

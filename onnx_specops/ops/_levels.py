@@ -1,4 +1,4 @@
-"""Results as levels, and their scales and zero points, which are one number each."""
+"""Quantization of results to levels, with one scale and one zero point."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:  # which the import of onnx_specops does without
+if TYPE_CHECKING:  # not needed for ``import onnx_specops``
     from onnx_specops.building import Builder, Value
 
 
@@ -22,7 +22,7 @@ def scalar(op: Builder, x: Value) -> Value:
 
 
 def levels(result: np.ndarray, y_scale: np.ndarray, y_zero_point: np.ndarray) -> np.ndarray:
-    """Return the nearest levels of floats as 8 bits, with NaN as 0; the floats if the zero point is one."""
+    """Return floats quantized to 8 bits, with NaN as 0; the floats themselves if the zero point is a float."""
     if y_zero_point.dtype == np.float32:
         return result
     with np.errstate(all="ignore"):

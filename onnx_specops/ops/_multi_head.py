@@ -9,7 +9,7 @@ import numpy as np
 
 from onnx_specops.heads import join_heads, split_heads
 
-if TYPE_CHECKING:  # which the import of onnx_specops does without
+if TYPE_CHECKING:  # not needed for ``import onnx_specops``
     from onnx_specops.building import Builder, Value
 
 LARGEST = 1 << 24
@@ -17,7 +17,7 @@ LARGEST = 1 << 24
 
 
 def check(name: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, heads: int, kv_heads: int) -> None:
-    """Raise ``ValueError`` if the shapes of queries, keys and values contradict each other or the numbers of heads."""
+    """Raise ``ValueError`` if the shapes of queries, keys, values and the numbers of heads contradict each other."""
     if heads % kv_heads:
         raise ValueError(f"{name}: q_num_heads = {heads} is not a multiple of kv_num_heads = {kv_heads}")
     fits = all(x.ndim == 3 for x in (q, k, v)) and not q.shape[2] % heads
@@ -31,18 +31,18 @@ def check(name: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, heads: int, kv
 
 
 def by_head(rows: np.ndarray, count: int, heads: int) -> np.ndarray:
-    """Split rows with ``count`` heads, each of which several of ``heads`` query heads may share."""
+    """Split rows with ``count`` heads, and repeat each head for the query heads that share it."""
     split = rows.reshape(rows.shape[0], rows.shape[1], count, rows.shape[2] // count).transpose(0, 2, 1, 3)
     return np.repeat(split, heads // count, axis=1)
 
 
 def factor(scale: float, size: int) -> np.float32:
-    """Return the factor of the scores of heads of a size."""
+    """Return the factor of the scores for a head size."""
     return np.float32(scale or 1 / math.sqrt(max(size, 1)))
 
 
 def attended(name: str, scores: np.ndarray, mask: np.ndarray | None, values: np.ndarray) -> np.ndarray:
-    """Return the rows of ``softmax(scores + mask) @ values``, of ``[batch, heads, queries, keys]``."""
+    """Return the rows of ``softmax(scores + mask) @ values`` for scores ``[batch, heads, queries, keys]``."""
     batch, heads, queries, keys = scores.shape
     width = heads * values.shape[-1]
     if mask is not None:
@@ -64,7 +64,7 @@ def attended(name: str, scores: np.ndarray, mask: np.ndarray | None, values: np.
 def output_shape(
     q: list[int | str | None] | None, v: list[int | str | None] | None, *, q_num_heads: int, kv_num_heads: int, **_: object
 ) -> list[int | str | None] | None:
-    """Return the shape of the result for the shapes of queries and values and a node's attributes."""
+    """Return the shape of the result from the shapes of queries and values and a node's attributes."""
     heads, kv_heads = q_num_heads, kv_num_heads
     if q is None or v is None or len(q) != 3 or len(v) != 3:
         return None
@@ -83,7 +83,7 @@ def shared_heads(op: Builder, rows: Value, count: int, heads: int) -> Value:
 
 
 def emitted_factor(op: Builder, scale: float, rows: Value, heads: int, split: Value) -> Value | float:
-    """Emit the factor of the scores of ``rows``, which have ``heads`` heads, and are ``split`` by head."""
+    """Emit the factor of the scores of ``rows``, which have ``heads`` heads; ``split`` are the same rows by head."""
     if scale:
         return scale
     if rows.dims is not None and isinstance(rows.dims[-1], int):

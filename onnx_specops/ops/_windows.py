@@ -12,12 +12,13 @@ from onnx_specops.ops._integer_lists import parse_integers
 
 
 class Windows:
-    """The windows that the attributes of a convolution state.
+    """The windows that the attributes of a convolution define.
 
     Attributes:
         strides, dilations: one number for each spatial dimension.
         pads: the padding at the beginning and the end of each dimension.
-        may_be_none: whether there may be no pixels for windows of one pixel, as in a matrix multiplication of no rows.
+        may_be_none: whether the input of windows of one pixel may have no pixels, as in a matrix multiplication without
+            rows.
     """
 
     def __init__(
@@ -70,11 +71,11 @@ class Windows:
         return sizes
 
     def _fewest(self, extent: int) -> int:
-        """Return the number of padded pixels that suffice."""
+        """Return the number of padded pixels that the windows cover."""
         return 0 if extent == 1 and self.may_be_none else extent
 
     def fewest(self, kernel: Sequence[int]) -> list[int]:
-        """Return the number of pixels that suffice in each dimension."""
+        """Return the number of pixels that the windows cover in each dimension."""
         each = zip(kernel, self.dilations, self.pads, strict=True)
         return [self._fewest((width - 1) * dilation + 1) - sum(pad) for width, dilation, pad in each]
 

@@ -92,7 +92,7 @@ def _(node):
 
 @DepthwiseConv.body_facts
 def _(X, W, bias, *, channels, kernel, strides, pads, dilations):
-    """Return whether the windows of a node are known to fit. Not every runtime reports those that do not."""
+    """Return whether the windows of a node are known to fit. Not every runtime reports windows that do not fit."""
     window = _window(kernel)
     if X.shape is None or len(X.shape) != len(window) + 2:
         return {"fits": False}

@@ -132,7 +132,9 @@ def Elementwise(
 
 
 def _check(found: Sequence[Instruction], is_integer: Sequence[bool | None]) -> None:
-    """Check the operands of a program: whether each has integers, and ``None`` for an omitted one."""
+    """Check the operands of a program. ``is_integer`` states whether each contains integers; ``None`` for an omitted
+    operand.
+    """
     for number in operands_of(found):
         if is_integer[number] is None:
             raise ValueError(f"Elementwise: the program uses X{number}, which is missing")

@@ -26,7 +26,7 @@ MAX_PRODUCTS = 1 << 16
 """Sums of more products may overflow 32 bits."""
 
 _EXACT = 2**24 // (255 * 128)
-"""The most products whose sum float32 represents exactly."""
+"""The maximum number of products whose sum float32 represents exactly."""
 
 Function = Literal[
     "none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish",
@@ -278,8 +278,8 @@ def _(
     addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, x_offset, y_offset, residual,
     *, channels, kernel, strides, pads, dilations, group, function, alpha, beta,
 ):  # fmt: skip
-    """Return whether standard ONNX can convolve the integers, whether the image has enough pixels for it, and whether all
-    slopes of sums are 0.
+    """Return three facts: standard ONNX can convolve the integers, the image has enough pixels for that, and all slopes of
+    sums are 0.
 
     An If in the body would be simpler, but ONNX Runtime 1.32 then fails to load some models: if constant folding determines
     the condition and removes a Shape of a tensor that the branch reads, it also removes the node that produces the tensor.
@@ -360,7 +360,7 @@ def _stated(channels, kernel, strides, pads, dilations, group) -> tuple[list[int
 
 
 def _added(op, x, zero, addend, addend_scale, addend_zero, scale, sum_zero, slope, bias):
-    """Emit the sum of two quantized tensors, in the form that ONNX Runtime fuses if there is one scale for each."""
+    """Emit the sum of two quantized tensors. If each has one scale, the form is one that ONNX Runtime fuses."""
     # Standard ONNX would broadcast an addend of another shape.
     differs = op.Not(op.Equal(op.Shape(x), op.Shape(addend)))
     sum_zero = op.Cast(required(op, "shape_of_addend", differs, op.Cast(sum_zero, to=_INT32)), to=_UINT8)
@@ -381,7 +381,7 @@ def _added(op, x, zero, addend, addend_scale, addend_zero, scale, sum_zero, slop
 
 
 def _with_residual(op, x, residual, slope, *, has_relu):
-    """Emit the sum of two float tensors of the same shape, and the factors of what is below zero."""
+    """Emit the sum of two float tensors of the same shape, and multiply results below zero by the slope."""
     differs = op.Not(op.Equal(op.Shape(x), op.Shape(residual)))
     total = op.Add(x, required(op, "shape_of_residual", differs, residual))
     if slope is None:
@@ -504,7 +504,7 @@ def _as_product(op, X, W, scale, bias, zero, geometry: _Geometry, shape: Sequenc
         first = required(op, "pixels_of_X", few, op.const([0]))
     for offsets in itertools.product(*map(range, shape[2:])):
         begins = [offset * step for offset, step in zip(offsets, geometry.dilations, strict=True)]
-        # The last slice ends at the end of the data; the others end as far before it.
+        # The last slice ends at the end of the data. The others end by the same distance earlier.
         ends = [
             begin - (size - 1) * step for begin, size, step in zip(begins, shape[2:], geometry.dilations, strict=True)
         ]  # fmt: skip

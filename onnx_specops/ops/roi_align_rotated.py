@@ -82,7 +82,7 @@ def ROIAlignRotated(
 def _reach(size, center, cosine, sine):
     """Return the range of a map along the vertical and horizontal axes of a rotated region, relative to its center.
 
-    The last result is the distance of that center.
+    The third number of each result is the sum of the center's absolute coordinates.
     """
     down, across = (np.array([-1.0, n]) - c for n, c in zip(size, center[::-1], strict=True))
     parts = ((down * cosine, across * sine), (across * cosine, down * -sine))

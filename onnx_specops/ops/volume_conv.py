@@ -98,7 +98,7 @@ def _(node):
 def _(X, W, bias, *, strides, pads, dilations, group, slope):
     """Return the number of spatial dimensions, and whether the windows of a node are known to fit.
 
-    Not every runtime reports those that do not.
+    Not every runtime reports windows that do not fit.
     """
     shapes = [value.shape for value in (X, W) if value.shape is not None]
     if not shapes:

@@ -38,7 +38,7 @@ def optimize(model: ModelProto) -> ModelProto:
 
 
 def optimize_in_place(model: ModelProto, *, convolutions: bool = True) -> bool:
-    """Change a model as `optimize` does; return whether it is another one. If not, discard it.
+    """Change a model as `optimize` does; return whether it changed. If not, discard the model.
 
     Only nodes of the outermost graph change.
 

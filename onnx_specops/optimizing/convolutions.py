@@ -1,9 +1,9 @@
-"""Convolutions of images with windows of 3 x 3: ONNX Runtime (1.32) needs 36 multiplications for four pixels.
+"""3x3 convolutions of images, for which ONNX Runtime (1.32) needs 36 multiplications per four pixels.
 
-The native kernel of VolumeConv needs 16: it uses Winograd's minimal filtering, F(2 x 2, 3 x 3). On one thread with AVX-512,
-images of 56 x 56 pixels take 0.73 of ONNX Runtime's time with 64 channels, and 0.6 with 128. Whole networks take 0.7 to 1.
-Few channels save nothing, because images are copied between the blocks of channels of ONNX Runtime's other convolutions and
-VolumeConv.
+The native kernel of VolumeConv needs 16, because it uses Winograd's minimal filtering, F(2 x 2, 3 x 3). On one thread with
+AVX-512, it takes 0.73 of ONNX Runtime's time for images of 56 x 56 pixels with 64 channels, and 0.6 with 128 channels. Whole
+networks take 0.7 to 1. With few channels, nothing is saved: ONNX Runtime's other convolutions use a blocked layout of
+channels, so images are copied before and after VolumeConv.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ _WINDOW = [3, 3]
 _FEWEST_CHANNELS = 16
 _FEWEST_PIXELS, _MANY_PIXELS = 144, 400
 _LEAST_GAIN, _LEAST_GAIN_OF_FEW_PIXELS = 16.0, 32.0
-"""Products per copied and transformed number."""
+"""The minimum number of products per copied and transformed number."""
 
 _POINTS = 16
 _MOST_BYTES = 256 << 20
-"""Of the transformed weights of a model, which VolumeConv keeps in memory besides the weights."""
+"""The maximum size of a model's transformed weights. VolumeConv keeps them in memory in addition to the weights."""
 
 _MOST_PADDING = 1 << 20
-"""The padding alone, in pixels. VolumeConv stores it, and ONNX Runtime does not."""
+"""The maximum number of padding pixels. VolumeConv stores the padding, and ONNX Runtime does not."""
 
 _LISTS = ("strides", "dilations", "pads")
 
 
 def use_volume_conv(graph: Graph) -> None:
-    """Compute convolutions of images with windows of 3 x 3 by the domain's VolumeConv.
+    """Replace 3x3 convolutions of images by the domain's VolumeConv.
 
     Conditions:
 
-    - The images are of float32, the weights are constant, and the strides and dilations are 1.
+    - The images are float32, the weights are constant, and the strides and dilations are 1.
     - The padding is not negative, and has at most `_MOST_PADDING` pixels.
-    - A group has at least `_FEWEST_CHANNELS` input channels and as many output channels, and the result has at least
-      `_FEWEST_PIXELS` pixels.
+    - A group has at least `_FEWEST_CHANNELS` input channels and `_FEWEST_CHANNELS` output channels, and the result has at
+      least `_FEWEST_PIXELS` pixels.
     - The products per copied and transformed number are at least `_LEAST_GAIN`, or `_LEAST_GAIN_OF_FEW_PIXELS` for fewer
       than `_MANY_PIXELS` pixels.
-    - No BatchNormalization, multiplication or addition of a constant follows as the only user of the result. ONNX Runtime
-      computes it by the weights and the bias of a Conv.
-    - The transformed weights of the model have at most `_MOST_BYTES`. Convolutions with the most pixels come first.
+    - The only user of the result is not a BatchNormalization, or a multiplication or addition of a constant. ONNX Runtime
+      fuses these into the weights and the bias of a Conv.
+    - The transformed weights of the model have at most `_MOST_BYTES` bytes. Convolutions with the most pixels are replaced
+      first.
 
     Relu and LeakyRelu become part of the convolution. A LeakyRelu with a slope of 0 does not, because it gives NaN for
     infinity.

@@ -1,4 +1,4 @@
-"""Elu and Gelu: ONNX Runtime's Elu (1.32) takes ten times as long as one pass of Elementwise, and its Gelu twice as long."""
+"""Elu and Gelu. In ONNX Runtime 1.32, Elu takes ten times as long as one pass of Elementwise, and Gelu twice as long."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from onnx_specops.optimizing.graph import Graph, attributes_of, is_a
 
 _PROGRAMS = {"Elu": "elu 0", "Gelu": "gelu 0"}
 _LEAST_SIZE = 2048
-"""With fewer elements, calling a kernel takes longer than computing them."""
+"""With fewer elements, calling a kernel takes longer than the computation."""
 
 
 def use_elementwise(graph: Graph) -> None:
-    """Compute Elu and Gelu by the domain's Elementwise.
+    """Replace Elu and Gelu by the domain's Elementwise.
 
     Conditions:
 
-    - The numbers are of float32, and there are at least `_LEAST_SIZE`, or it is not known how many.
+    - The elements are float32. There are at least `_LEAST_SIZE` elements, or their number is unknown.
     - Elu's alpha is 1.
-    - Gelu is exact, and is not that of a sum, which ONNX Runtime computes in one pass.
+    - Gelu is exact, and its input is not a sum: ONNX Runtime computes Gelu of a sum in one pass.
     """
     for node in graph.nodes:
         if is_a(node, *_PROGRAMS) and len(node.input) == 1 and _is_supported(graph, node):

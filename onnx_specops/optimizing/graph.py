@@ -63,7 +63,9 @@ class Graph:
         self._is_changed = False
 
     def _constant_of(self, node: NodeProto) -> TensorProto | None:
-        """Return the constant that a node is: that of a Constant, or of a Cast, which ONNX Runtime computes at loading."""
+        """Return the value of a node that is a constant: a Constant, or a Cast that ONNX Runtime folds when it loads the
+        model.
+        """
         if is_a(node, "Constant"):
             tensor = attributes_of(node).get("value")
             return tensor if isinstance(tensor, TensorProto) else None
@@ -73,7 +75,7 @@ class Graph:
         return None
 
     def constant(self, node: NodeProto, index: int) -> TensorProto | None:
-        """Return an input that no caller can replace, also if its elements are not known; ``None`` for other inputs."""
+        """Return an input that no caller can replace, even if its elements are unknown; ``None`` for other inputs."""
         return self._constants.get(node.input[index]) if index < len(node.input) else None
 
     def array(self, node: NodeProto, index: int) -> np.ndarray | None:
@@ -91,7 +93,7 @@ class Graph:
         return self.nodes[users[0]] if len(users) == 1 and node.output[0] not in self._outputs else None
 
     def type_of(self, name: str) -> Type:
-        """Return the type of a value, which is inferred if the model does not state it."""
+        """Return the type of a value. It is inferred if the model does not specify it."""
         if name not in self._types and not self._is_inferred:
             self._is_inferred = True
             try:
@@ -102,7 +104,7 @@ class Graph:
         return self._types.get(name, UNKNOWN)
 
     def become(self, node: NodeProto, operator: str, *inputs: str | np.ndarray, **attributes: Any) -> None:
-        """Make a node one of the domain. Arrays among the inputs become constants."""
+        """Turn a node into one of the domain's operators. Arrays among the inputs become constants."""
         names = [name if isinstance(name, str) else self._add(node, index, name) for index, name in enumerate(inputs)]
         node.domain, node.op_type = DOMAIN, operator
         del node.input[:], node.attribute[:]
@@ -111,7 +113,7 @@ class Graph:
         self._is_changed = True
 
     def fuse(self, node: NodeProto) -> None:
-        """Remove the only user of a node, which computes it from now on."""
+        """Remove the only user of a node, and give the node its output: the node computes both operators from now on."""
         (position,) = self._users[node.output[0]]
         node.output[0] = self.nodes[position].output[0]
         self._fused.add(position)
@@ -138,7 +140,7 @@ class Graph:
 
 
 def is_a(node: NodeProto, *operators: str) -> bool:
-    """Return whether a node has one of ONNX's operators, and an output."""
+    """Return whether a node is one of these ONNX operators and has an output."""
     return node.domain == "" and node.op_type in operators and len(node.output) > 0
 
 
@@ -148,7 +150,7 @@ def attributes_of(node: NodeProto) -> dict[str, Any]:
 
 
 def _names(graph: GraphProto) -> Iterator[str]:
-    """Iterate over the names that a nested graph may use, those of its own values included."""
+    """Iterate over the names that a nested graph may use, including those of its own values."""
     pending = [graph]
     while pending:
         one = pending.pop()
@@ -159,7 +161,7 @@ def _names(graph: GraphProto) -> Iterator[str]:
 
 
 def _stated_types(graph: GraphProto) -> dict[str, Type]:
-    """Return the types of values whose rank the graph states."""
+    """Return the types of the values whose rank the graph specifies."""
     return {
         value.name: Type(value.type.tensor_type.elem_type, tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim))
         for value in (*graph.input, *graph.value_info, *graph.output)

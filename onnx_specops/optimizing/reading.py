@@ -13,7 +13,7 @@ from onnx import TensorProto
 from onnx_specops.inlining import SMALL
 
 _MOST_FIELDS = 256
-"""Of a tensor. Elements that are not packed are a field each."""
+"""The maximum number of fields of a tensor. Each element is a field if the elements are not packed."""
 
 _GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
 _INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number

@@ -12,24 +12,24 @@ from onnx import NodeProto, TensorProto
 from onnx_specops.optimizing.graph import Graph, attributes_of, is_a
 
 _FIRST_OPSET = 11
-"""The first with the inputs of later ones."""
+"""The first opset in which Resize has the inputs of later opsets."""
 
 _LEAST_WIDTH = 16
 _COORDINATES = (b"half_pixel", b"pytorch_half_pixel", b"align_corners", b"asymmetric")
 _SCALES = 2
-"""The position of the input."""
+"""The index of the input."""
 
 
 def use_interpolate(graph: Graph) -> None:
-    """Compute a linear Resize by the domain's Interpolate.
+    """Replace a linear Resize by the domain's Interpolate.
 
     Conditions:
 
-    - The input is four-dimensional, of float32, and the dimensions of the input and of the result are known.
+    - The input is a four-dimensional float32 tensor, and the dimensions of the input and the result are known.
     - Only the last two dimensions change.
     - The image has a width of at least `_LEAST_WIDTH`, and does not become narrower. Interpolate computes other elements one
       by one.
-    - The coordinates depend on the sizes and the scales only. Scales are constant, or follow from the sizes.
+    - The coordinates depend only on the sizes and the scales. The scales are constant or follow from the sizes.
     - There are no ``axes`` or ``keep_aspect_ratio_policy``, and ``antialias`` and ``exclude_outside`` are 0.
     """
     if graph.opset < _FIRST_OPSET:

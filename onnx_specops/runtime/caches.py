@@ -12,7 +12,7 @@ import onnxruntime as ort
 from onnx_specops.runtime.variables import TYPES, Variable, copied, inputs_of
 
 _ROOM = 64
-"""The fewest tokens for which memory is allocated at a time."""
+"""The minimum number of tokens for which memory is allocated."""
 
 _SEQUENCE, _TOTAL = "sequence_length", "total_sequence_length"
 """The dimensions of inputs for the number of tokens in a run, and for the number including past tokens."""
@@ -146,7 +146,7 @@ class Caches:
         return held
 
     def rows(self) -> set[int]:
-        """Return the numbers of rows of the caches: one number at most."""
+        """Return the numbers of rows of the caches. All caches have the same number, so the set has at most one element."""
         return {len(memory.array) for memory in self._memory.values()}
 
     def select(self, rows: np.ndarray) -> None:

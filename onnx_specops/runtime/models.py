@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto
 
 LARGEST = 2**31 - 1
-"""The most bytes that protobuf can serialize."""
+"""The maximum number of bytes that protobuf can serialize."""
 
 _SMALL = 1024  # bytes; larger initializers are written to a file
 _WEIGHTS = "weights.bin"

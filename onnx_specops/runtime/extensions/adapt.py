@@ -234,7 +234,7 @@ def _fill(node: onnx.NodeProto, operator: Operator) -> list[onnx.NodeProto]:
         others = zip(inputs, types, strict=True)
         like = None if is_known else next((other for other, type_ in others if other and type_ == types[index]), None)
         prefix = f"{node.output[0]}_{list(operator.inputs)[index]}_left_out"
-        if like is None:  # the type of the input is not that of another one
+        if like is None:  # no other input has the type of this input
             allowed = operator.element_types(types[index])
             allowed = allowed if is_known else SORTED.get(operator.name, ())[::-1] or allowed
             element_type = getattr(TensorProto, allowed[0].upper())
