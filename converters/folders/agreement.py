@@ -44,7 +44,7 @@ _LABELLED = (
     "ForSequenceClassification", "ForTokenClassification", "ForImageClassification", "ForAudioClassification",
     "ForAudioFrameClassification",
 )  # fmt: skip
-_NUMBERS_OF_LABELS = ("num_labels", "num_classes")  # the second in models of timm
+_NUMBERS_OF_LABELS = ("num_labels", "num_classes")  # models of timm use the second name
 _OF_VOCABULARY = ("ForMaskedLM", "ForCTC", "ForCausalLM")
 
 

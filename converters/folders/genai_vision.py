@@ -65,8 +65,8 @@ class _Vision:
         model: its IR.
         adapt: changes the emitted model to onnxruntime-genai's inputs and outputs.
         images: the content of the processor's configuration.
-        settings: of genai_config.json's section ``vision``.
-        tokens: of genai_config.json's section ``model``.
+        settings: the content of genai_config.json's section ``vision``.
+        tokens: the token ids in genai_config.json's section ``model``.
         layers: the number of layers of the decoder, after the embeddings, that add features of images.
     """
 

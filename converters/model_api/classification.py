@@ -25,8 +25,8 @@ _XAI = ("saliency_map", "feature_vector")
 def classification(model: Wrapped) -> Results:
     """Emit ``labels`` int64 and ``scores`` float32 of the best classes (``topk``) or of all above ``confidence_threshold``.
 
-    ``label_names`` are present if the model has names, and ``raw_scores`` with ``output_raw_scores``. ``feature_vector``
-    is unchanged; so is ``saliency_map``, which a hierarchy has in the order of ``labels``.
+    ``label_names`` are present if the model has names, and ``raw_scores`` with ``output_raw_scores``. ``feature_vector`` and
+    ``saliency_map`` are unchanged. For a hierarchy, ``saliency_map`` is in the order of ``labels``.
     """
     op, config = model.op, model.config
     scored = [name for name in model.outputs if name not in _XAI]

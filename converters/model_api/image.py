@@ -273,9 +273,9 @@ def _intensities(op: Builder, pixels: Value, text: str, config: Configuration) -
 
 
 def _between_percentiles(op: Builder, pixels: Value, config: Configuration) -> Value:
-    """Scale the intensities between two percentiles of all values to 0 to 1.
+    """Scale the intensities between two percentiles of all values to the range from 0 to 1.
 
-    Model API does this only where it prepares images in Python.
+    Model API does this only if it prepares images in Python.
     """
     ends = [config.number("intensity_percentile_low", 1.0), config.number("intensity_percentile_high", 99.0)]
     if not 0 <= ends[0] <= 100 or not 0 <= ends[1] <= 100:

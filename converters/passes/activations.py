@@ -125,12 +125,12 @@ class DecomposeMish(PatternPass):
 
 
 _LEAST_SIZE = 2048
-"""With fewer elements, calling a kernel takes longer than computing them."""
+"""With fewer elements, calling a kernel takes longer than the computation."""
 
 
 @rewrite("Mish", lambda op, x: op.Mish(x), finite=True)
 def in_one_pass(op: Builder, *, x: Value) -> Value | None:
-    """Compute Mish of many float32 numbers by Elementwise."""
+    """Replace Mish of many float32 elements by Elementwise."""
     shape = static(x)
     if x.dtype != ir.DataType.FLOAT or (shape is not None and prod(shape) < _LEAST_SIZE):
         return None
@@ -138,9 +138,9 @@ def in_one_pass(op: Builder, *, x: Value) -> Value | None:
 
 
 class FuseMish(PatternPass):
-    """Compute Mish, which is five nodes in ONNX Runtime, by the domain's Elementwise.
+    """Replace Mish, which is five nodes in ONNX Runtime, by the domain's Elementwise.
 
-    Conditions: the numbers are float32, and there are at least `_LEAST_SIZE`, or it is not known how many.
+    Conditions: the elements are float32. There are at least `_LEAST_SIZE` elements, or their number is unknown.
     """
 
     rewrites = (in_one_pass,)

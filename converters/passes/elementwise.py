@@ -51,7 +51,7 @@ class _Region:
     nodes: dict[ir.Node, None] = field(default_factory=dict)
 
     def ordered(self) -> list[ir.Node]:
-        """Return the nodes in an order in which each is after its inputs."""
+        """Return the nodes in topological order."""
         found: dict[ir.Node, None] = {}
 
         def visit(node: ir.Node) -> None:
@@ -74,9 +74,9 @@ class _Region:
 class FuseElementwise(InPlacePass):
     """Compute chains of element-wise nodes over floats by the domain's Elementwise.
 
-    Conditions: the shapes are known; the last node's result has at least `_LEAST_SIZE` numbers; the other nodes have its
-    shape and no consumers outside the chain, except DequantizeLinear, which is computed again; and a pass over a tensor is
-    saved that ONNX Runtime does not save, too. RMS normalizations stay, because ONNX Runtime fuses them.
+    Conditions: the shapes are known. The result of the last node has at least `_LEAST_SIZE` elements. The other nodes have
+    the same shape and no consumers outside the chain, except DequantizeLinear, which is then computed twice. The chain saves
+    a pass over a tensor that ONNX Runtime does not save. RMS normalizations are excluded, because ONNX Runtime fuses them.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -158,7 +158,9 @@ def _is_elementwise(node: ir.Node) -> bool:
 
 
 def _is_square(node: ir.Node) -> bool:
-    """Return whether a Pow multiplies numbers by themselves, and no ReduceMean follows, as in normalizations."""
+    """Return whether a Pow multiplies numbers by themselves. A square before a ReduceMean, as in normalizations, is
+    excluded.
+    """
     x, exponent = node.inputs[0], constant_array(node.inputs[1])
     shape = None if x is None else static(x)
     if shape is None or exponent is None or exponent.size != 1 or exponent.ndim > len(shape):
@@ -235,7 +237,7 @@ def _saves(region: _Region) -> bool:
 def _has_kernel(region: _Region) -> bool:
     """Return whether ONNX Runtime has a kernel for a chain, which is one node between integers.
 
-    It removes a Relu of which the quantization does the same.
+    ONNX Runtime also removes a Relu if the quantization clips the same numbers.
     """
     if not region.is_quantized:
         return False
@@ -274,14 +276,16 @@ def _order_of_channels(region: _Region) -> Sequence[int] | None:
 
 
 def has_moved(value: ir.Value, order: Sequence[int]) -> bool:
-    """Return whether a Transpose of a given order is before a value, perhaps with nodes between that it moves through."""
+    """Return whether a Transpose of a given order precedes a value, possibly separated by nodes that it can move through."""
     return _reaches(value, order, _before)
 
 
 def _reaches(
     value: ir.Value, order: Sequence[int], neighbors: Callable[[ir.Value], Iterator[tuple[ir.Node, ir.Value]]]
 ) -> bool:
-    """Return whether a Transpose of a given order is before or after a value, also through nodes that it moves through."""
+    """Return whether a Transpose of a given order precedes or follows a value, possibly separated by nodes that it can move
+    through.
+    """
     found = [value]
     for _ in range(_FURTHEST):
         following: list[ir.Value] = []

@@ -33,11 +33,11 @@ _LEAST_GAIN, _LEAST_PIXELS = 1.5, 1024
     exclusive=False,
 )
 def of_neighbors(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value | None:
-    """Compute the channels of several neighboring pixels as channels of one.
+    """Compute the channels of several adjacent pixels as channels of one pixel.
 
     Conditions: the weights and the numbers for each channel are constants; there are no groups, addend or residual; the
     result has a known shape, at least `_LEAST_PIXELS` pixels, and a width that is a multiple of the number of pixels; the
-    stride and dilation of the last dimension are 1; the time is at most 1 / `_LEAST_GAIN`.
+    stride and dilation of the last dimension are 1; the estimated time is at most 1 / `_LEAST_GAIN` of the original.
     """
     node, filters, dims = whole.producer(), constant_array(weights), whole.dims
     if node is None or filters is None or filters.ndim < 3 or dims is None or not whole.is_static:
@@ -74,7 +74,7 @@ def of_neighbors(op: Builder, *, x: Value, weights: Value, whole: Value) -> Valu
 
 
 class NeighborsAsColumns(PatternPass):
-    """Compute quantized convolutions to few channels for several pixels at once."""
+    """Compute quantized convolutions with few output channels for several pixels at once."""
 
     rewrites = (of_neighbors,)
 

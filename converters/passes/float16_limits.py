@@ -128,7 +128,7 @@ def _is_position(
 
 
 def _sources(values: Iterable[ir.Value], among: Collection[ir.Value]) -> set[ir.Node]:
-    """Return the nodes that compute values through others of a collection."""
+    """Return the nodes that compute values, following only the values of a collection."""
     found: set[ir.Node] = set()
     pending = [value for value in values if value in among]
     while pending:
@@ -196,7 +196,7 @@ def _normalizes(node: ir.Node) -> bool:
 
 
 def _squared(value: ir.Value | None) -> ir.Value | None:
-    """Return the numbers of which a value is the square."""
+    """Return ``x`` if a value is the square of ``x``."""
     if (power := producer_of(value, "Pow")) is not None and _is_two(power.inputs[1]):
         return power.inputs[0]
     if (product := producer_of(value, "Mul")) is not None and product.inputs[0] is product.inputs[1]:
@@ -213,10 +213,11 @@ def _is_two(value: ir.Value | None) -> bool:
 def overflowing(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> set[ir.Node]:
     """Return the nodes between squares, exponentials and sums and the operator that returns to ordinary numbers.
 
-    Such are the mean square and its root in a normalization, or the exponentials and their sum in a softmax. They begin at a
-    square, a power, an Exp or a sum, and end at a Div, Log, Pow, Reciprocal or Sqrt, or at a sum that is multiplied by small
-    constants. Between them, constants and other such numbers are combined. The products in a sum and in a divisor belong to
-    them. A square that is only combined with other numbers does not, nor a sum that is added to them.
+    Examples are the mean square and its root in a normalization, and the exponentials and their sum in a softmax. They begin
+    at a square, a power, an Exp or a sum, and end at a Div, Log, Pow, Reciprocal or Sqrt, or at a sum that is multiplied by
+    small constants. Between them, constants and other such numbers are combined. The products in a sum and in a divisor
+    belong to them. A square that is only combined with other numbers does not belong to them, and neither does a sum that is
+    added to other numbers.
 
     Args:
         nodes, floats: see `positions`.

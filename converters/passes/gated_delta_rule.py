@@ -188,7 +188,7 @@ def _is_number(value: ir.Value | None) -> bool:
 
 
 def _of_groups(rule: _Rule, op: Builder, value: ir.Value) -> tuple[ir.Value, int]:
-    """Return a value of groups of heads whose repetition a value is, and their number.
+    """Return the value before groups of heads were repeated, and the number of groups.
 
     The nodes between the repetition and the value may compute each element separately, or sums of each head.
     """

@@ -28,7 +28,7 @@ _INVARIANT = (1, 2, 3, 7)
 """The inputs with weights, biases and peepholes."""
 
 _MAX_STEPS = 8
-"""The operators after each other that compute the place of a step."""
+"""The maximum number of consecutive operators that compute the position of a step."""
 
 _BEFORE_ALL = -(2**31)
 """The end of a Slice with a negative step that takes all elements: before the first element of any axis."""
@@ -231,7 +231,8 @@ def _is_plain(cell: ir.Node) -> bool:
 def _invariant(value: ir.Value, body: ir.Graph | ir.Function | None) -> list[ir.Value] | None:
     """Return a value that is equal in all iterations, and those that it is computed from in the body, which come first.
 
-    Others are constants, outer values, and results of a few nodes with one output. Random numbers differ.
+    The result is ``None`` if the value depends on the iteration, on random numbers, on nodes with several outputs, or on too
+    many values.
     """
     iterated = set(body.inputs) if isinstance(body, ir.Graph) else set()
 
@@ -307,7 +308,7 @@ def _takes_all(count: ir.Value | None, data: ir.Value, axis: int) -> bool:
 def _line(value: ir.Value, is_variable: Callable[[ir.Value], bool], steps: int = _MAX_STEPS) -> tuple[int, int] | None:
     """Return slope and offset of an integer that depends on a variable.
 
-    Return ``None`` if other operators compute it, or more than ``steps`` after each other.
+    Return ``None`` if other operators compute it, or more than ``steps`` consecutive ones.
     """
     if is_variable(value):
         return 1, 0

@@ -11,10 +11,10 @@ import onnx_ir as ir
 from onnx_specops.graphs import constant_array, constant_list
 
 COORDINATES = frozenset(("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"))
-"""The coordinates that depend on sizes and scales only."""
+"""The coordinate modes that depend only on sizes and scales."""
 
 _PARTS = 256
-"""A distance of two positions that is a multiple of 1 / 256 is exact in float32, and so are the positions."""
+"""If the distance of adjacent positions is a multiple of 1 / 256, it and the positions are exact in float32."""
 
 
 def scales_of(node: ir.Node, before: Sequence[int | None], after: Sequence[int | None]) -> list[float] | None:
@@ -39,8 +39,8 @@ MAX_POSITIONS = 1 << 22
 
 
 def positions_of(node: ir.Node, size: int, count: int, scale: float) -> np.ndarray | None:
-    """Return the position in the input of each element of a Resize; ``None`` for coordinates that depend on more,
-    and for more than `MAX_POSITIONS`.
+    """Return the position in the input of each element of a Resize; ``None`` if the coordinates depend on more than sizes
+    and scales, or there are more than `MAX_POSITIONS`.
 
     They are computed in float32, as runtimes do: a nearest Resize takes another element if a position halfway between two
     of them, or on one, is rounded differently.

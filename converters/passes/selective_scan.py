@@ -30,7 +30,7 @@ _SMOOTH = frozenset((
     "Add", "Cast", "Concat", "CumSum", "Div", "Exp", "Expand", "Gather", "Identity", "Mul", "Neg", "Pad", "Reshape", "Slice",
     "Squeeze", "Sub", "Transpose", "Unsqueeze",
 ))  # fmt: skip
-"""Operators without thresholds beyond which they would compute something else than at the tried numbers."""
+"""Operators without thresholds. They compute the same function beyond the tried numbers."""
 
 
 @dataclass

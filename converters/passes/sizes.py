@@ -7,14 +7,14 @@ import onnx_ir as ir
 from onnx_specops.graphs import constant_list, dimension
 
 _MAX_STEPS = 16
-"""The operators after each other between a tensor and a number that is one of its sizes."""
+"""The maximum number of consecutive operators between a tensor and a number that is one of its sizes."""
 
 INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 _RESHAPES = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze"))
 
 
 def size_read(value: ir.Value) -> tuple[ir.Value, int] | None:
-    """Return the tensor and the dimension whose size an integer of one element is."""
+    """Return the tensor and the dimension whose size is the value of an integer with one element."""
     place: int | None = None
     for _ in range(_MAX_STEPS):
         node = value.producer()
@@ -102,7 +102,7 @@ def name_sizes(value: ir.Value) -> None:
 
 
 def _expanded(expand: ir.Node, axis: int) -> tuple[ir.Value, int] | None:
-    """Return the dimension whose size an Expand of one element repeats it by."""
+    """Return the dimension whose size is the number of repetitions of an Expand of one element."""
     data, target = expand.inputs
     result = expand.outputs[0]
     if data is None or target is None or data.shape is None or any(dim != 1 for dim in data.shape) or result.shape is None:

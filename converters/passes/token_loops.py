@@ -26,7 +26,7 @@ from onnx_specops.replacing import replace_value
 
 MAX_NODES = 60
 MAX_ELEMENTS = 1 << 24
-"""The most elements of an array for the evaluation."""
+"""The maximum number of elements of an array in the evaluation."""
 
 _BATCH = 2
 TOKENS = 1, 3, 300
@@ -38,7 +38,7 @@ LINEAR = frozenset((
     "Add", "Cast", "Concat", "Expand", "Gather", "Identity", "MatMul", "Mul", "ReduceProd", "ReduceSum", "Reshape",
     "ScatterElements", "ScatterND", "Shape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze",
 ))  # fmt: skip
-"""Operators without thresholds beyond which they would compute something else than at the tried numbers."""
+"""Operators without thresholds. They compute the same function beyond the tried numbers."""
 
 _MOVING = frozenset(("Concat", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Unsqueeze"))
 
@@ -69,7 +69,7 @@ class TokenLoop:
 
     Attributes:
         node: its node.
-        place: the place of the state among the two values that it carries.
+        place: the index of the state among the two values that it carries.
         sizes: for each run, the sizes of dimensions by their letters: ``b`` rows, ``t`` tokens, ``h`` heads and others.
         runs: the shapes of all values.
     """
@@ -136,7 +136,7 @@ class TokenLoop:
         return probe.array(body.outputs[1 + self.place]), probe.array(body.outputs[2 - self.place])
 
     def grouped(self, value: ir.Value, letter: str) -> tuple[ir.Value, int]:
-        """Return the value with the fewest groups of heads whose repetition a value is, and their number.
+        """Return the value before its heads were repeated, with the fewest groups, and the number of groups.
 
         Args:
             value: a value of the dimensions ``bth`` and another one.

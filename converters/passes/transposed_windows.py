@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 _MOST_GROWTH = 4
-"""How many times as large the weights may become along each dimension."""
+"""The maximum factor by which the weights may grow along each dimension."""
 
 
 @dataclass(frozen=True)

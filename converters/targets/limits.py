@@ -37,7 +37,7 @@ def limit(operators: str, reason: str, *, silent: bool = True) -> Callable[[Call
 
 
 _MAX_VALUES = 64
-"""The number of values that a limit looks for what computes them."""
+"""The maximum number of values whose computation a limit examines."""
 
 
 def _ints(node: ir.Node, name: str) -> list[int]:
@@ -483,7 +483,7 @@ def negative_thresholds(node: ir.Node) -> bool:
 
 @limit("NonMaxSuppression", "without a score threshold")
 def absent_thresholds(node: ir.Node) -> bool:
-    """Match no threshold, for which the program uses 0."""
+    """Match a missing threshold, for which the program uses 0."""
     return not _given(node, 4)
 
 
@@ -585,14 +585,16 @@ _VOLUMES = 5
     "of five dimensions, one of which Unsqueeze adds",
 )
 def unsqueezed_volumes(node: ir.Node) -> bool:
-    """Match data of five dimensions that an Unsqueeze computes with no convolution since then, or that too many operators
-    compute to tell. The program uses another dimension than that of the axis.
+    """Match five-dimensional data that an Unsqueeze computes without a convolution after it, or whose origin is too many
+    operators away. The program uses a dimension other than that of the axis.
     """
     return any(computed_before(value, _before_volume) is None for value in node.inputs if value is not None)
 
 
 def _before_volume(value: ir.Value) -> Sequence[ir.Value] | None:
-    """Return what computes a value of five dimensions, except by a convolution; ``None`` for the result of an Unsqueeze."""
+    """Return the five-dimensional values that a value is computed from, up to a convolution; ``None`` for the result of an
+    Unsqueeze.
+    """
     before = value.producer()
     if before is None or value.shape is None or len(value.shape) != _VOLUMES or before.op_type in ("Conv", "ConvTranspose"):
         return ()

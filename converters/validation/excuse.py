@@ -32,7 +32,9 @@ _LAST_DIGITS = 2.0**-21
 _TIMES_OF_ELEMENTS = 8.0
 _LARGEST_DISTANCE = 1e-5
 _LARGEST_SHARE = 1e-3
-"""Of the elements. An element that changes by chance less than others is no difference."""
+"""The maximum fraction of elements with larger differences. Random changes of the inputs affect some elements less than
+others.
+"""
 
 
 def excused(

@@ -239,7 +239,7 @@ def _resized_as_given(
 def _is_dynamic(layer: Layer, image: Value, given: Value, axes: Value | None, how: Resizing) -> bool:
     """Return whether some dimensions of the result are unknown to OpenVINO.
 
-    Those in the file are unknown if the user reshapes the model, so they do not decide it.
+    Dimensions in the file become unknown if the user reshapes the model, so they are not considered.
     """
     stated = layer.outputs[0].dims
     if stated is not None and None not in stated:
@@ -253,7 +253,7 @@ def _is_dynamic(layer: Layer, image: Value, given: Value, axes: Value | None, ho
 
 
 def interpolated(op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing) -> Value:
-    """Interpolate a value, without regard to the operations that follow."""
+    """Interpolate a value, regardless of the operations that follow."""
     by_reference = _is_by_reference(image, axes, mode)
     image, sizes, scales, along = _inputs(op, image, given, axes, how)
     exact = how.shape_calculation_mode == "scales"

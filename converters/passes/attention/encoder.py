@@ -314,7 +314,7 @@ def same_dimension(*places: tuple[Value, int]) -> bool:
 _Origin = tuple[ir.Value, int] | str
 _Known = dict[tuple[ir.Value, int], _Origin]
 _MAX_DEPTH = 32
-"""Sums and products after each other whose operands are compared."""
+"""The maximum number of consecutive sums and products whose operands are compared."""
 
 _ELEMENTWISE = {"Add", "Div", "Mul", "Pow", "Sub"}
 _LIKE = {"Cast", "Erf", "Gelu", "Identity", "LayerNormalization", "Neg", "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Tanh"}
@@ -323,7 +323,7 @@ _LIKE = {"Cast", "Erf", "Gelu", "Identity", "LayerNormalization", "Neg", "Recipr
 def _origin(x: ir.Value, axis: int, known: _Known, depth: int = 0) -> _Origin:
     """Return the first value and axis from which a dimension of ``x`` is copied, or the name of the dimension.
 
-    After `_MAX_DEPTH` nodes that combine several values, it is a value and axis between.
+    The search ends after `_MAX_DEPTH` nodes that combine several values. The result is then an intermediate value and axis.
     """
     asked = []
     while (x, axis) not in known:
@@ -390,7 +390,7 @@ def _copied_from(node: ir.Node, axis: int, known: _Known, depth: int) -> _Origin
 
 
 def _of_both(node: ir.Node, axis: int, known: _Known, depth: int) -> _Origin | None:
-    """Return the dimension of a result of two values if it is the same dimension, or 1, in both."""
+    """Return the dimension of the result of two values if it is the same dimension, or 1, in both values."""
     rank = None if node.outputs[0].shape is None else len(node.outputs[0].shape)
     found = set()
     for x in node.inputs:

@@ -32,8 +32,8 @@ _ALONG = {"LayerNormalization": -1, "RMSNormalization": -1, "Softmax": -1, "LogS
 def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
     """Reduce the logits ``[batch, tokens, vocabulary]`` to ``[batch, 1, vocabulary]``, those of each row's last token.
 
-    The logits are the output of that name, or else the first output. Padding according to ``attention_mask`` is not the last
-    token.
+    The logits are the output with that name, or the first output if there is none. Padding according to ``attention_mask``
+    is not the last token.
 
     Args:
         graph: a language model whose caches are inputs and outputs; changed in place.

@@ -100,7 +100,7 @@ def largest(value: ir.Value | None, steps: int = _MAX_STEPS, known: _Known | Non
 
     Args:
         value: the value.
-        steps: the number of nodes after each other that are read.
+        steps: the maximum depth of the search, in nodes.
         known: results, which this function adds to.
     """
     known = {} if known is None else known

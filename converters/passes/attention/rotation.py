@@ -13,10 +13,10 @@ from converters.passes.attention.probing import Dependence, Probe, ProbeError, o
 _PARTS = 1 << 22  # elements that are rotated at a time to compute tables
 _ERROR = 1e-4
 _TURN_ERROR = 0.05
-"""Of the rotation from a position to the next one. Angles of 100,000 radians are rounded by 0.004."""
+"""The allowed error of the rotation from a position to the next one. Angles of 100,000 radians are rounded by 0.004."""
 
 _LARGE = 1e30
-"""Numbers of this size are rotated too, so that a limit of usual numbers before or after the rotation is found."""
+"""Numbers of this size are rotated too, to find limits that clip numbers before or after the rotation."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ class _Emission:
 
     Attributes:
         root: the builder of the graph.
-        following: the node after each node of the graph, before the traversal. New nodes do not change that it is after it.
+        following: the node after each node of the graph, before the traversal. New nodes do not change this order.
         angles: the emitted cosines and sines, which layers share.
     """
 
@@ -372,7 +372,7 @@ def _real_and_imaginary(real: ir.Value | None, imaginary: ir.Value | None, *, in
 
 def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], seen: set[ir.Value], depth: int = 0) -> bool:
     """Return whether both elements of each pair along the last axis are equal; ``through`` receives the values that decide
-    it. All values in ``seen`` are, or the result is false for another reason.
+    it. Values in ``seen`` count as equal: if they are not, the result is false for another reason.
     """
     if value in seen:
         return True
@@ -517,7 +517,9 @@ def _replaced(node: ir.Node, rotation: _Rotation, layout: str, emission: _Emissi
 
 
 def _angles(op: Builder, value: Value, rotation: _Rotation, layout: str, emission: _Emission) -> list[Value]:
-    """Emit the cosines or sines of pairs, [batch, tokens, pairs]; return the emitted values, of which they are the last."""
+    """Emit the cosines or sines of pairs, [batch, tokens, pairs]; return the emitted values, of which the last is the
+    result.
+    """
     x, size = rotation.x, size_of(rotation.x) or 0
     tokens = 1 if layout == "BSNH" or layout == "NSH" else 2
     batch: Hashable = 1 if layout == "NSH" else dimension(x, 0)

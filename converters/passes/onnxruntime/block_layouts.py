@@ -30,9 +30,9 @@ class KeepBlocks(Workaround):
     """Compute Add and Mul of a constant for each channel, and LeakyRelu, by depthwise convolutions of one pixel.
 
     The numbers are float32 images of known size, whose number of channels is a multiple of `_BLOCK`. (ONNX Runtime does not
-    convolve images without pixels.) The operator before supports blocks,
-    and is no convolution for LeakyRelu. After the node, perhaps with an activation between, there is a convolution with one
-    group or a depthwise one. Add and the Mul before it are one convolution, if no other node uses the product.
+    convolve images without pixels.) The preceding operator supports blocks; for LeakyRelu, it is not a convolution. A
+    convolution with one group, or a depthwise convolution, follows the node, possibly after an activation. A Mul and the Add
+    after it become one convolution if no other node uses the product.
     """
 
     operators = frozenset(("Add", "LeakyRelu", "Mul"))

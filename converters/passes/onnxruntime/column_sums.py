@@ -23,7 +23,8 @@ _LEAST_ELEMENTS, _LEAST_COLUMNS = 1 << 12, 16
 class SumsByProducts(Workaround):
     """Replace ReduceSum, ReduceMean and ReduceL2 of float32 along leading axes by a product with ones.
 
-    The reduced axes are adjacent in memory and have elements, as have those after them; those before them have sizes of 1.
+    The reduced axes are adjacent in memory. These axes and those after them are not empty, and the axes before them have a
+    size of 1.
     """
 
     operators = frozenset(("ReduceSum", "ReduceMean", "ReduceL2"))

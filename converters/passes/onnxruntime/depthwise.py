@@ -39,10 +39,12 @@ _OF_LEVELS = frozenset(("DequantizeLinear", "QuantizeLinear"))  # with an axis
 _DECOMPRESSING = frozenset(("Cast", "DequantizeLinear", "Mul", "Reshape", "Sub"))
 _LEAST_RESULTS = 4096
 _MOST_AFTER = 256
-"""The number of tensors after a convolution that are followed."""
+"""The maximum number of tensors after a convolution that are followed."""
 
 _MOST_NUMBERS = 1 << 22
-"""Of a pool: its weights, its pixels, and the size of its windows and padding in each dimension."""
+"""The maximum number of weights and of pixels of a pool, and the maximum size of its windows and padding in each
+dimension.
+"""
 
 
 class DepthwiseChannelsLast(InPlacePass):
@@ -51,12 +53,12 @@ class DepthwiseChannelsLast(InPlacePass):
     Conditions for both: float32, one to three spatial dimensions, two channels or more, known sizes, and `_LEAST_RESULTS`
     results or more. Before the node, the channels are moved from the last to the second dimension. After it, each path moves
     them back. A convolution has one channel for each group and constant weights of finite numbers (padding is not
-    multiplied). A pool rounds the number of its windows down, or has the same number, and none of its sizes
-    exceeds `_MOST_NUMBERS`.
+    multiplied). A pool rounds the number of its windows down, or the rounding has no effect. None of its sizes exceeds
+    `_MOST_NUMBERS`.
 
-    In between are only elementwise functions whose other inputs are constants, Pad of spatial dimensions before the node,
-    and Reshape of all spatial dimensions to one or from one. Before the node, each of these has one consumer; the Transpose
-    may have others.
+    The nodes in between are elementwise functions whose other inputs are constants, Pads of spatial dimensions before the
+    node, and Reshapes that merge all spatial dimensions or split them again. Before the node, each of these has one
+    consumer; the Transpose may have others.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -74,7 +76,7 @@ class _Windows:
         kernel: their size.
         lists: the strides, dilations and pads that are stated.
         filters: emits the weights, ``[*kernel, channels]``.
-        divisor: by what the results are divided, with channels last; ``None`` if it is 1.
+        divisor: the divisor of the results, with channels last; ``None`` if it is 1.
     """
 
     kernel: list[int]
@@ -223,7 +225,9 @@ def _before(value: ir.Value) -> _Before | None:
 
 
 def _place(node: ir.Node, value: ir.Value) -> int | None:
-    """Return the input from whose elements a node computes the same elements of ``value``. All others are constants."""
+    """Return the input of a node that computes each element of ``value`` from the same element of this input. All other
+    inputs are constants.
+    """
     sizes = static_shape(value)
     if node.op_type not in _ELEMENTWISE.get(node.domain, ()) or len(node.outputs) != 1 or sizes is None:
         return None
@@ -291,7 +295,7 @@ def _last(op: Builder, other: ir.Value | None) -> ir.Value | None:
 def _ends(value: ir.Value) -> bool:
     """Return whether each path from a tensor with channels in the second dimension moves them to the last one.
 
-    There are a few tensors on the paths.
+    The paths contain at most `_MOST_AFTER` tensors.
     """
     pending, count = [value], 0
     while pending:
@@ -329,7 +333,7 @@ def _merges_pixels(node: ir.Node, value: ir.Value, result: ir.Value) -> bool:
 
 
 def _emit_after(op: Builder, value: ir.Value, moved: Value) -> list[tuple[ir.Value, Value]]:
-    """Emit what follows a tensor for the same tensor with channels last; return what replaces the Transposes."""
+    """Emit the nodes after a tensor for the same tensor with channels last; return the replacements of the Transposes."""
     pairs: list[tuple[ir.Value, Value]] = []
     pending = [(value, moved)]
     while pending:

@@ -29,7 +29,7 @@ _BLOCK, _DEPTHWISE_BLOCK = 16, 4
 _MOST_LINE_CHANNELS, _FEWEST_POSITIONS = 128, 64
 _FEW_OUTPUTS, _FEWEST_PIXELS = 4, 1 << 12
 _MOST_PADDING = 1 << 20
-"""The padding alone, in pixels. VolumeConv stores it, and ONNX Runtime does not."""
+"""The maximum number of padding pixels. VolumeConv stores the padding, and ONNX Runtime does not."""
 
 
 @rewrite("Conv", of_weights("Conv"), tolerance=1e-4)
@@ -122,16 +122,19 @@ def _activated(operator: str) -> Rewrite:
 class DirectConvolutions(PatternPass):
     """Compute convolutions whose kernel in ONNX Runtime is slow by the domain's VolumeConv.
 
-    They are of float32, have windows of known size, strides and dilations below a million, and padding that is not negative
-    and at most `_MOST_PADDING`. They are one of:
+    Conditions: the convolution is float32, with kernels of known size, strides and dilations below a million, and padding
+    that is not negative and has at most `_MOST_PADDING` pixels. It is one of the following:
 
-    - convolutions along three dimensions, except those of one pixel that move by one;
-    - grouped convolutions of windows of several pixels, along one dimension, or along two if the input or output channels of
-      a group are no multiple of `_BLOCK`, or in depthwise ones, all channels are no multiple of `_DEPTHWISE_BLOCK`;
-    - other convolutions of windows of several pixels: from at most `_MOST_LINE_CHANNELS` channels along one dimension of at
-      least `_FEWEST_POSITIONS`, or to at most `_FEW_OUTPUTS` channels along two with at least `_FEWEST_PIXELS` pixels.
+    - a convolution along three dimensions, except one with kernels of one element and strides of 1;
+    - a grouped convolution with kernels of several elements, along one dimension, or along two if the number of input or
+      output channels of a group is not a multiple of `_BLOCK`. For depthwise convolutions, the total number of channels is
+      not a multiple of `_DEPTHWISE_BLOCK`;
+    - another convolution with kernels of several elements: along one dimension with at most `_MOST_LINE_CHANNELS` input
+      channels and at least `_FEWEST_POSITIONS` positions, or along two with at most `_FEW_OUTPUTS` output channels and at
+      least `_FEWEST_PIXELS` pixels.
 
-    Relu and LeakyRelu become part of them. A LeakyRelu with a slope of 0 does not, because it gives NaN for infinity.
+    Relu and LeakyRelu become part of the convolution. A LeakyRelu with a slope of 0 does not, because it gives NaN for
+    infinity.
     """
 
     rewrites = (directly, _activated("Relu"), _activated("LeakyRelu"))

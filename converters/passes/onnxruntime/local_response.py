@@ -19,7 +19,7 @@ from onnx_specops.graphs import attributes_of
 from onnx_specops.widening import HALVES
 
 _MOST_SHIFTS = 16
-"""Sums of more numbers are sums of halves."""
+"""Sums of more numbers are computed from the sums of both halves."""
 _MOST_PADS = 1 << 12
 _TO_THE_END = 2**62
 

@@ -31,7 +31,9 @@ _PASSED = """
 _SAME_RANK = frozenset(_PASSED.split())
 _REDUCTIONS = ("Arg", "Reduce")
 _OTHER_RANKS = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
-"""The operators past which ONNX Runtime moves a Transpose; all whose names begin with one of `_REDUCTIONS`."""
+"""The operators past which ONNX Runtime moves a Transpose, in addition to all operators whose names begin with one of
+`_REDUCTIONS`.
+"""
 
 _LAYOUTS = {"DepthwiseConv": _LAST, "QuantizedConv": _LAST, "YUVtoRGB": _LAST}
 """The last Transpose of bodies; that of others is `_FIRST`, after regions, or there is none."""

@@ -111,7 +111,7 @@ def _are_few(x: Value, axes: Value | None) -> bool:
 def _reduced_sizes(x: Value, axes: Value | None) -> list[int | None] | None:
     """Return the sizes of the reduced axes, ``None`` for an unknown one; ``None`` if the axes or the rank are unknown.
 
-    No axes may be all of them.
+    An empty list of axes may mean all axes.
     """
     if x.dims is None or (axes is not None and axes.constant is None):
         return None

@@ -32,7 +32,7 @@ def _coordinates(node: ir.Node) -> str | None:
 def cubic(op: Builder, *, x: Value, whole: Value) -> Value | None:
     """Replace a cubic Resize of the last two dimensions of float32 matrices or images by the domain's Interpolate.
 
-    Sizes that are computed do not change the others: the rules emit no other cubic Resize.
+    If the sizes are computed, the other dimensions do not change, because the rules emit no other cubic Resize.
     """
     node = whole.producer()
     assert node is not None

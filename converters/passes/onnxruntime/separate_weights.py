@@ -27,7 +27,7 @@ _WEIGHTS = {
 """The inputs that are the weights and their zero points."""
 
 _LARGEST = 64
-"""ONNX Runtime converts weights if one is beyond this."""
+"""ONNX Runtime converts weights if the absolute value of one exceeds this number."""
 
 
 class SeparateWeights(InPlacePass):

@@ -106,7 +106,7 @@ class _Step:
 def _ranges(order: Sequence[int]) -> list[list[int]]:
     """Return the ranges of dimensions that stay together, in the order of the result.
 
-    Neighbors may miss dimensions between them only if these are not in ``order``.
+    Dimensions that are not in ``order`` do not separate ranges.
     """
     place = {axis: number for number, axis in enumerate(sorted(order))}
     ranges: list[list[int]] = []

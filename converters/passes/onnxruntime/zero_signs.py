@@ -12,9 +12,9 @@ from onnx_specops.graphs import constant_array
 
 @rewrite("Div", lambda op, a, condition, x, y: op.Div(a, op.Where(condition, x, y)), exclusive=False, equal=False)
 def divided_before(op: Builder, *, a: Value, condition: Value, x: Value, y: Value) -> Value | None:
-    """a / Where(condition, x, y), where ``a`` and ``y`` are constants: the division is before Where.
+    """Divide before the Where in a / Where(condition, x, y), where ``a`` and ``y`` are constants.
 
-    The other division is constant, so that the graph has as many nodes as before.
+    The division of the constants is folded, so the graph has as many nodes as before.
     """
     if constant_array(a) is None or constant_array(y) is None or constant_array(x) is not None:
         return None

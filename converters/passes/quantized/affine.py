@@ -31,8 +31,8 @@ class Affine:
         axis: the axis, if there are several scales.
         shift: an addend before quantization, in the shape of the limits, because zero is not exactly representable. With it,
             numbers round as with the limits. ``None`` if it is zero.
-        offset: float32, in the shape of ``scale``, or one number for each index of an axis: what is added to the integers,
-            in levels, because no level is zero. ``None`` if it is zero.
+        offset: float32, in the shape of ``scale``, or one number for each index of an axis: the addend of the integers, in
+            levels, if no level is zero. ``None`` if it is zero.
     """
 
     scale: np.ndarray
@@ -114,7 +114,9 @@ class Affine:
         return op.QuantizeLinear(x, *self._constants(), axis=self._axis())
 
     def shift_along(self, axis: int) -> np.ndarray | None:
-        """Return what is added before quantization, in levels, in the shape of `scale_along`; ``None`` as there."""
+        """Return the addend before quantization, in levels, in the shape of `scale_along`; ``None`` under the same
+        conditions.
+        """
         if (scale := self.scale_along(axis)) is None:
             return None
         return np.zeros([]) if self.shift is None else self.shift.astype(np.float64).reshape(scale.shape) / scale
@@ -144,8 +146,8 @@ def affine(
 
     Returns ``None`` if ONNX cannot represent them: zero is not on a level, no type has as many levels, or the limits differ
     along several axes of a tensor of ``rank`` dimensions. ``rounded`` allows for limits of 16 bits. With ``offsets`` and 8
-    bits, zero may be between levels or outside them: the zero point is the nearest level, and a shift and an offset are the
-    rest.
+    bits, zero may be between levels or outside them: the zero point is then the nearest level, and a shift and an offset
+    represent the difference.
     """
     if levels not in _TYPES or not (low < high).all() or not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None

@@ -22,7 +22,7 @@ def may_attend(value: ir.Value, node: ir.Node) -> bool:
     """Return whether a node may become a QuantizedAttention of ``value``.
 
     Conditions: ``value`` is its query or key, and both are results of FakeQuantize with one range for the whole tensor, or
-    of what `ConvertToIntegers` made of it, perhaps after data movement.
+    of the nodes that `ConvertToIntegers` replaced it with, possibly after data movement.
     """
     if not is_node(node, "Attention", DOMAIN) or value not in node.inputs[:2]:
         return False

@@ -19,7 +19,7 @@ from onnx_specops.replacing import replace_value
 
 _Y_ZERO_POINT, _SUM_SLOPE, _RESIDUAL = 5, 13, 17
 _PROGRAMS = {"add 0 1": False, "add 0 1;relu 10": True}
-"""Those of Elementwise, and whether they end with Relu."""
+"""Programs of Elementwise that are sums, and whether they end with Relu."""
 
 
 class AddFloatResiduals(InPlacePass):

@@ -28,7 +28,7 @@ _LARGEST = 999_999
 """The largest number in the operator's lists."""
 
 _CUT = 0.25
-"""Limits this far inside the levels are rounded to the last ones, also after errors of float32."""
+"""A limit within this distance of the lowest or highest level is rounded to it, even after rounding errors of float32."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Target:
         quantizer: the QuantizeLinear.
         factor: the factor from results to integers, for each channel.
         zero_point: its zero point.
-        shift: what is added before the rounding, in levels, for each channel.
+        shift: the addend before rounding, in levels, for each channel.
     """
 
     quantizer: ir.Node

@@ -33,7 +33,7 @@ def fused(
 ) -> bool:
     """Fuse a convolution or MatMul with the function and the quantization that follow. Return whether it is possible.
 
-    With ``only_quantized``, it is not possible unless the result is quantized.
+    With ``only_quantized``, it is possible only if the result is quantized.
     """
     channels, axis = stated.shape[0], stated.axis
     function = function_of(tail, channels, axis)

@@ -95,7 +95,7 @@ class Arrangement:
             result = op.Add(steps, constant_value(np.asarray(affine.scale * affine.offset, np.float32)))
             self.offset[result] = Quantized(integers, affine)
         level = float(affine.scale.max())
-        # The limits may not put zero exactly on a level.
+        # With these limits, zero may not be exactly on a level.
         replace_value(value, result, tolerance=2 * NEAR * level, through=through, level=level)
         self.quantized[steps] = Quantized(integers, pure)
 

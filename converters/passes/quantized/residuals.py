@@ -21,7 +21,7 @@ class Addition:
     Attributes:
         addend: the second tensor.
         addend_scale, scale: the scales of both in units of the sum's quantization, one or one for each channel.
-        bias: what is added to the sum in these units, for each channel; ``None`` if nothing is.
+        bias: the addend of the sum in these units, for each channel; ``None`` if there is none.
         slope: the slope of the sum below zero, for each channel.
         value: the sum after its function.
         target: the quantization of the sum.

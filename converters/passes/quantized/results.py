@@ -23,7 +23,7 @@ class ResultQuantization:
         quantizer: the QuantizeLinear.
         shift: the addend before it, in units of the result.
         divisor: the divisor before it, one number or one for each channel.
-        level_shift: what is added before the rounding, in levels, as one number or one for each channel.
+        level_shift: the addend before rounding, in levels: one number, or one for each channel.
     """
 
     value: ir.Value

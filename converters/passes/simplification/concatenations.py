@@ -14,7 +14,7 @@ from onnx_specops.graphs import all_nodes
 from onnx_specops.replacing import replace_value
 
 _MOST_COPIED = 64
-"""The largest number of inputs of a Concat in which another one with several consumers is merged."""
+"""The maximum number of inputs of a Concat after another Concat with several consumers was merged into it."""
 
 
 class MergeConcats(InPlacePass):

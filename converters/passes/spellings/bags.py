@@ -108,7 +108,9 @@ def _is_finite(value: Value) -> bool:
 
 
 def _guarded_product(op: Builder, members: Value, rows: Value, kind: ir.DataType) -> Value:
-    """Return the product of 0 and 1 and numbers that may be infinite or NaN, which affect the sums that contain them."""
+    """Return the product of a matrix of 0 and 1 and numbers that may be infinite or NaN. These affect only the sums that
+    contain them.
+    """
     zero, infinity = op.const(0, kind), op.const(np.inf, kind)
     special = [op.Equal(rows, infinity), op.Equal(rows, op.Neg(infinity)), op.Not(op.Equal(rows, rows))]
     finite = op.Where(op.Equal(op.Sub(rows, rows), zero), rows, zero)

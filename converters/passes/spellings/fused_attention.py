@@ -51,7 +51,9 @@ def fused_attentions(graph: ir.Graph) -> Iterator[FusedAttention]:
 
 
 def _projections(softmax: ir.Node, scores: ir.Value | None) -> list[tuple[ir.Node, bool]] | None:
-    """Return the projections to queries, keys and values, each with whether it has a bias; ``None`` if one is not such."""
+    """Return the projections to queries, keys and values, and whether each has a bias; ``None`` if one of them is not a
+    projection.
+    """
     weighted = [node for node in softmax.outputs[0].consumers() if not node.domain and node.op_type == "MatMul"]
     products = _sole_producer(_unscaled(scores), "MatMul")
     if products is None or len(weighted) != 1:

@@ -14,7 +14,9 @@ from onnx_specops.graphs import attributes_of, computed_before, constant_array
 _MOVES = frozenset(("Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
 _LOGIC = {"And": "Mul", "Or": "Max"}
 _ROWS = 256
-"""The rows of the table. pnnx runs the model with arbitrary numbers, and ncnn takes the last row for larger ones."""
+"""The number of rows of the table. pnnx runs the model with arbitrary numbers, and ncnn uses the last row for larger
+numbers.
+"""
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
 

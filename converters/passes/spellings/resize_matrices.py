@@ -84,7 +84,7 @@ class ResizeByMatrices(Workaround):
         return rounding in ("floor", "round_prefer_floor") and _is_clear(node, x, result, 2e-3)
 
     def computes_other(self, node: ir.Node, x: Value, result: Value) -> bool:
-        """Return whether the program computes a Resize of a tensor that is no image, or along other axes."""
+        """Return whether the program computes a Resize of a tensor that is not an image, or along other axes."""
         return False
 
     def respelled(self, op: Builder, node: ir.Node, x: Value, result: Value) -> Value | None:

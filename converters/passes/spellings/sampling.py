@@ -65,7 +65,7 @@ class NearestGridSampleToGather(GridSampleToGather):
 
 @dataclass(frozen=True)
 class _Image:
-    """The pixels of images, of which samples are taken.
+    """The pixels of sampled images.
 
     Attributes:
         pixels: the images' channels, each as one line; without `border`, a 0 follows.
@@ -102,7 +102,7 @@ class _Image:
         return total
 
     def nearest(self, positions: Sequence[Value]) -> Value:
-        """Return the pixels next to some positions; of two that are equally near, that of the even place."""
+        """Return the pixels nearest to some positions; of two equally near pixels, the one with the even index."""
         op, places = self.op, []
         for position, size in zip(positions, reversed(self.sizes), strict=True):
             first, last = (0.0, float(size - 1)) if self.border else (-1.0, float(size))

@@ -59,7 +59,7 @@ class WideSizes(Workaround):
 
 
 _MOVED = frozenset(("Concat", "Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"))
-"""Operators that change no number of their first input."""
+"""Operators that do not change the numbers of their first input."""
 
 _MAX_SIZES = 64
 """The number of values that `WideSizes` computes again."""
@@ -71,7 +71,9 @@ def _terms(node: ir.Node) -> Sequence[ir.Value | None]:
 
 
 def _terms_of_size(value: ir.Value) -> list[ir.Value] | None:
-    """Return what a size is computed from: nothing for a dimension or a constant. ``None`` if it may be no size."""
+    """Return the values from which a size is computed: none for a dimension or a constant; ``None`` if the value may not be
+    a size.
+    """
     if value.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return None
     if constant_array(value) is not None:
@@ -134,7 +136,7 @@ class CountedSlices(Workaround):
 
 
 _OPEN_END = 2**31 - 1
-"""The smallest number that states the end of an axis."""
+"""The smallest number that represents the end of an axis."""
 _END = 2**63 - 1
 
 

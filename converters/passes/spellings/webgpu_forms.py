@@ -125,7 +125,7 @@ class NarrowIntegers(Workaround):
     _DATA: ClassVar[Mapping[str, tuple[int, ...]]] = {
         "Concat": (), "Equal": (0, 1), "Pad": (0, 2), "Pow": (0, 1), "ScatterElements": (0, 2), "ScatterND": (0, 2),
     }  # fmt: skip
-    """The inputs of the type; ``()`` for all, and the first for other operators."""
+    """The inputs that have the type; ``()`` means all. For other operators, it is the first input."""
     _INT64_KERNELS = frozenset(("Concat", "Equal", "Tile"))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:

@@ -1,4 +1,5 @@
-"""Loops that TensorFlow writes for recurrent layers: a trip count instead of counters, and no guards and lists.
+"""Simplification of the Loops that TensorFlow writes for recurrent layers: trip counts instead of counters, no guards, no
+lists.
 
 OpenVINO's frontend writes a Loop without a trip count. Its condition compares counters with limits. Each iteration gathers a
 step of a tensor, with a guard against an index that is out of range, and writes its result to a list.

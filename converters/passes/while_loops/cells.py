@@ -42,7 +42,9 @@ class FuseCells(ChangeLoops):
         return is_recurrence(copy)
 
     def can_check(self, copy: ir.Node) -> bool:
-        """Return whether the batch is known. ONNX Runtime (1.32) divides by the batch size, which a check may make 0."""
+        """Return whether the batch size is known. ONNX Runtime (1.32) divides by the batch size, which can be 0 in a
+        check.
+        """
         cells = [node for node in copy.attributes["body"].as_graph() if node.op_type in GATES and not node.domain]
         data = [node.inputs[0] for node in cells]
         return all(x is not None and x.shape is not None and isinstance(x.shape[1], int) and x.shape[1] for x in data)

@@ -69,7 +69,7 @@ class _Limit:
 
 
 def _start(loop: ir.Node, place: int) -> int | None:
-    """Return the initial value of a counter; ``None`` if the carried value of the number ``place`` is none."""
+    """Return the initial value of a counter; ``None`` if the carried value with the number ``place`` is not a counter."""
     body = loop.attributes["body"].as_graph()
     counter, start = body.inputs[2 + place], loop.inputs[2 + place]
     known = None if start is None else constant_list(start)

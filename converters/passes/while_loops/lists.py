@@ -43,7 +43,7 @@ class JoinSteps(ChangeLoops):
 
 
 def _joined(loop: ir.Node, place: int, trips: Value, found: Change) -> Change | None:
-    """Return a change with one more list that is replaced; ``None`` if a carried value is none."""
+    """Return a change that replaces one more list; ``None`` if the carried value is not a list."""
     body = loop.attributes["body"].as_graph()
     result, start = body.outputs[1 + place], loop.inputs[2 + place]
     write = producer_of(result, "ScatterND")
@@ -100,7 +100,7 @@ def _keeps_length(before: ir.Value, carried: ir.Value, start: Value) -> bool:
 
 
 def _is_read(body: ir.Graph, place: int, change: Change) -> bool:
-    """Return whether something else than the write reads a list that is replaced."""
+    """Return whether something other than the write reads a list that is replaced."""
     count = len(body.inputs) - 2
     others = [body.outputs[1 + other] for other in range(count) if other not in change.scanned]
     results = [*others, *change.scanned.values(), *body.outputs[1 + count :]]

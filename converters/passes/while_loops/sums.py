@@ -75,7 +75,7 @@ def is_outside(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def sum_of(value: ir.Value, body: ir.Graph) -> Sum | None:
-    """Return the sum that a matrix of a Loop's body is; ``None`` if other operators compute it."""
+    """Return a matrix of a Loop's body as a sum; ``None`` if other operators compute it."""
     width = _width(value)
     return None if width is None else _sum(value, body, 0, width, _MAX_DEPTH)
 
@@ -87,7 +87,7 @@ def _width(value: ir.Value) -> int | None:
 
 
 def _sum(value: ir.Value, body: ir.Graph, start: int, stop: int, depth: int) -> Sum | None:
-    """Return the sum that columns of a matrix are."""
+    """Return columns of a matrix as a sum."""
     if is_outside(value, body):
         is_row = value.shape is not None and all(dim == 1 for dim in list(value.shape)[:-1]) and len(value.shape) <= 2
         return Sum((), [Columns(value, start, stop)]) if is_row and value.dtype == ir.DataType.FLOAT else None
