@@ -3,7 +3,7 @@
     python -m benchmarks.files FOLDER                    # all .xml files in it and in folders within
     python -m benchmarks.files FOLDER --only yolo        # those whose paths contain one of these
     python -m benchmarks.files FOLDER --layers           # the slowest layers of files above 1.15, side by side
-    python -m benchmarks.files FOLDER --simd avx2        # without newer instructions, of either
+    python -m benchmarks.files FOLDER --simd avx2        # without newer instructions, in both runtimes
     python -m benchmarks.files FOLDER --distances 8      # no times: the mean distances over 8 inputs
     python -m benchmarks.files FOLDER --fastest          # the fastest runs instead of the medians
     python -m benchmarks.files FOLDER --json

@@ -2,7 +2,7 @@
 
     python -m benchmarks.models                      # a table of ratios of medians, load times and memory
     python -m benchmarks.models --only bert swin     # networks whose names contain one of these
-    python -m benchmarks.models --folder MADE        # keep the models that it makes, and take those that are there
+    python -m benchmarks.models --folder MADE        # keep the created models, and reuse existing ones
     python -m benchmarks.models --make-only --folder MADE
     python -m benchmarks.models --processor-time
     python -m benchmarks.models --json

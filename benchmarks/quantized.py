@@ -2,8 +2,8 @@
 
     python -m benchmarks.quantized                      # a table of ratios of medians, sizes and distances
     python -m benchmarks.quantized --only deit          # networks whose names contain one of these
-    python -m benchmarks.quantized --folder MADE        # keep the models that it makes, and take those that are there
-    python -m benchmarks.quantized --processor-time     # one thread, time of the processor: on a machine that others use
+    python -m benchmarks.quantized --folder MADE        # keep the created models, and reuse existing ones
+    python -m benchmarks.quantized --processor-time     # CPU time of one thread, for a shared machine
     python -m benchmarks.quantized --json
 
 The networks are built from timm's classes (the extra ``networks``) with random weights; nothing is downloaded. NNCF

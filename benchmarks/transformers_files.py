@@ -53,7 +53,7 @@ class Network:
     """A network.
 
     Attributes:
-        model: its class, and perhaps the attribute of the part that is taken: ``"WhisperModel.encoder"``.
+        model: its class, optionally with the attribute of the part that is used: ``"WhisperModel.encoder"``.
         config: its configuration's class.
         options: the configuration.
         inputs: the name and shape of each input: ``input_ids`` are numbers of tokens, ``attention_mask`` is all ones, and

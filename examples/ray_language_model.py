@@ -96,7 +96,7 @@ class Service:
     async def _answers(self, requests: list[tuple[list[int], int]]) -> list[dict[str, Any]]:
         """Return the answers to the requests that arrived together."""
         prompts, tokens = zip(*requests, strict=True)
-        # In a thread of its own, so that further requests are collected in the meantime.
+        # In a separate thread, so that further requests are collected in the meantime.
         found = await asyncio.to_thread(self._writer, prompts, tokens)
         told = {"replica": self._replica, "batch": len(requests)}
         return [{"text": self._writer.text(ids), "ids": ids, **told} for ids in found]

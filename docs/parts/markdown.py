@@ -32,7 +32,7 @@ def source(module: str) -> str:
 
 
 def as_markdown(doc: str) -> Iterator[str]:
-    """Convert a docstring with indented lists (``name: what it is``) to Markdown lists."""
+    """Convert a docstring with indented lists (``name: description``) to Markdown lists."""
     previous = ""
     for line in doc.splitlines():
         entry = re.match(r" {4}(\w[\w, ]*?): (.*)", line)

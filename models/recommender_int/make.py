@@ -88,7 +88,7 @@ def main() -> None:
         numbers[name].output(0).set_names({name})
         found[f"{name}_ids"].set_names(set())
     user = making.parameter("user", ov.Type.i64, [-1])
-    # Users that came after the table was made take turns at its rows.
+    # Users that are not in the table share its rows.
     user_row = ops.floor_mod(user, np.int64(USERS))
     ids = network.Ids(user_row.output(0), **{name: found[f"{name}_ids"] for name in SIGNATURE})
 

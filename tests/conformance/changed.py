@@ -67,7 +67,7 @@ def _infer(
 
 
 def _determines_a_shape(op: Any) -> bool:
-    """Return whether a constant has the scales of Interpolate, perhaps through a Convert."""
+    """Return whether a constant is the scales of an Interpolate, possibly through a Convert."""
     users = [user for port in op.outputs() for user in port.get_target_inputs()]
     return any(
         _determines_a_shape(user.get_node())

@@ -49,7 +49,7 @@ class NotInstalled(Exception):
 
 
 def python_of(environment: Environment, place: Path, seconds: float) -> Path:
-    """Return the interpreter of an environment, which is created in a folder unless it is there.
+    """Return the interpreter of an environment. If the environment does not exist, create it in a folder.
 
     Its own packages precede those of the current environment, which pip counts as installed.
 
@@ -78,10 +78,10 @@ _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def install_javascript(folder: Path, seconds: float) -> None:
-    """Install the packages of a folder with ``package-lock.json``, unless they are there.
+    """Install the packages of a folder with ``package-lock.json``, unless they are installed.
 
     Raises:
-        NotInstalled: if there is no npm, or npm fails or takes longer.
+        NotInstalled: if npm is missing, fails or takes longer.
     """
     if (folder / "node_modules" / ".package-lock.json").is_file():
         return

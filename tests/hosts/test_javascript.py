@@ -1,4 +1,4 @@
-"""examples/node and examples/web against OpenVINO, and the domain's operators there against the record.
+"""examples/node and examples/web compared with OpenVINO, and the domain's operators in both compared with the record.
 
 npm ci --ignore-scripts --prefix examples && pytest tests/hosts/test_javascript.py      (the web: apt-get install chromium)
 """

@@ -241,7 +241,7 @@ def test_groups_of_long_recordings(place: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_guidance_of_a_conversation(form: str, place: Path) -> None:
-    """Both texts have states of their own, and the next turn continues those of the text itself."""
+    """Both texts have separate states, and the next turn continues those of the generated text."""
     source = folder("llama", form, place)
     guided = Sampling(guidance_scale=1.7, negative_prompt=(9, 8, 7))
     model, plain = LanguageModel(source), LanguageModel(source)

@@ -2,8 +2,7 @@
 
 ::
 
-    python -m tests.conformance.random --count 100000 --seed 1      # 100,000; findings are kept as files, and a record
-                                                                    # what it has is not run again
+    python -m tests.conformance.random --count 100000 --seed 1      # 100,000; findings are stored as files
     python -m tests.conformance.random --seed 1 --model 4711        # one of them again, in full
     python -m tests.conformance.random --file FOLDER                # a stored finding
     python -m tests.conformance.random --near --count 10000         # pieces of networks with a change or two

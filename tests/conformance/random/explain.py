@@ -255,7 +255,7 @@ def _numberless(verdict: Verdict) -> str:
 
 
 def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
-    """Return whether OpenVINO's result for a layer is unreliable, so that ours need not equal it."""
+    """Return whether OpenVINO's result for a layer is unreliable. Ours may then differ."""
     followed = ("cpu", "evaluate") if _known(single) else ("cpu",)
     noise = unfit(single, found) or noisy(single, judge) or misshapen(single, judge) or tied(single, found, judge, followed)
     noise = noise or differs_from_itself(single, found, judge) or seconded_in_other_words(single, found, judge)

@@ -1,4 +1,4 @@
-"""Detection of unreliable results of OpenVINO, with which ours need not agree."""
+"""Detection of unreliable OpenVINO results, which ours may differ from."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("consumer", choices=[consumer.name for consumer in CONSUMERS])
     parser.add_argument("--only", default="", help="cases whose names contain it")
-    parser.add_argument("--every", type=int, default=1, help="one case in so many")
+    parser.add_argument("--every", type=int, default=1, help="run one in this number of cases")
     parser.add_argument("--scale", type=float, default=1, help="the factor of float inputs")
     arguments = parser.parse_args()
     consumer = next(one for one in CONSUMERS if one.name == arguments.consumer)

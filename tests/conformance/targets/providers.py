@@ -43,7 +43,7 @@ def session_of(model: Path, provider: str, threads: int) -> ort.InferenceSession
 
 
 def judge(folder: Path, provider: str, target: str, threads: int) -> dict[str, Any]:
-    """Convert a network and run it with both providers; runs in a process of its own.
+    """Convert a network and run it with both providers, in a separate process.
 
     Returns:
         "problem": ``""`` if they agree, otherwise the reason.

@@ -45,7 +45,7 @@ def documents(folder: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def fault(folder: Path, out: Path, name: str) -> str:
-    """Convert a folder; return what is wrong with the result, or ``""``."""
+    """Convert a folder. Return the fault of the result, or ``""``."""
     result = specops("convert", folder, "-o", out)
     told = " ".join(result.stderr.split())
     remaining = [path.name for path in out.rglob("*")]

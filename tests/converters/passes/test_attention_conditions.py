@@ -317,7 +317,7 @@ def test_added_and_removed_dimensions(put: list[int], taken: list[int], gone: bo
         ((3, 4, 4), (2, 3, 4, 4), True),
         ((3, 4, 4), (1, 2, 1, 1, 4), True),
         ((1, 3, 4, 4), (2, 2, 1, 4, 4), False),  # different for each image
-        ((4, 3, 4, 4), (1, 2, 1, 4, 4), True),  # an addition of its own
+        ((4, 3, 4, 4), (1, 2, 1, 4, 4), True),  # a separate addition
         ((1, 3, 4, 4), (1, 1, 1, 4, 4), False),
     ],
     ids=str,

@@ -53,13 +53,13 @@ def _bits(emit, array: np.ndarray, dtype: ir.DataType = D.FLOAT, dims=(4, 4)) ->
         (lambda op, x: op.Mul(op.Div(x, C), -1.0), ["Div"]),
         (lambda op, x: op.Mul(op.Mul(x, C), -1.0), ["Mul"]),
         (lambda op, x: op.Mul(op.Mul(x, -1.0), -1.0), ["Mul"]),
-        # near misses: another factor, not all of them -1, a sum, no constant
+        # near misses: another factor, not all of them -1, a sum, not a constant
         (lambda op, x: op.Mul(op.Mul(x, -2.0), C), ["Mul", "Mul"]),
         (lambda op, x: op.Mul(op.Mul(x, np.array([-1, -1, 1, -1], np.float32)), C), ["Mul", "Mul"]),
         (lambda op, x: op.Add(op.Neg(x), C), ["Add", "Neg"]),
         (lambda op, x: op.Mul(op.Neg(x), op.Relu(x)), ["Mul", "Neg", "Relu"]),
         (lambda op, x: op.Mul(op.Abs(x), C), ["Abs", "Mul"]),
-        # -1 divided by x, and x divided by -1, are no negations
+        # -1 divided by x, and x divided by -1, are not negations
         (lambda op, x: op.Mul(op.Div(-1.0, x), C), ["Div", "Mul"]),
     ],
 )  # fmt: skip

@@ -15,7 +15,7 @@ from tests.converters.passes.graphs import floats, graph
 
 
 def emitted(emit: Callable[..., Any], *dims: int | str | None) -> tuple[ir.Value, Any]:
-    """Return an input of some dimensions, and what is computed from it."""
+    """Return an input with the given dimensions, and the value that is computed from it."""
     x = floats("x")
     x.shape = ir.Shape(list(dims))
     found: list[Any] = []

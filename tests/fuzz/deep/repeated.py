@@ -12,7 +12,7 @@ from tests.fuzz.deep.net import Net, Port, Shape
 Step = Callable[[Net, Port], Port]
 
 DOUBLED, CHAINED = 40, 700
-"""The numbers of repetitions. A step that has its input twice gives 2^40 paths; one that recurs exceeds Python's stack."""
+"""The numbers of repetitions. A step that uses its input twice gives 2^40 paths. Recursion exceeds Python's stack."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Steps on what decides about other layers: masks, sizes, constant weights, scales, zero points, variables, strings."""
+"""Steps on values that affect other layers: masks, sizes, constant weights, scales, zero points, variables, strings."""
 
 from __future__ import annotations
 

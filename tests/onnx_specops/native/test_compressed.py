@@ -90,7 +90,7 @@ for type_, transposed, (columns, depth), kind in cases:
             del model.graph.input[index]
             model.graph.initializer.append(numpy_helper.from_array(array, name))
     session = onnx_specops.InferenceSession(model.SerializeToString())
-    for rows in (2, 30, 1, 11, 600, 5):  # few ones before the weights are kept and behind, and several blocks
+    for rows in (2, 30, 1, 11, 600, 5):  # few rows before and after the weights are kept, and several blocks
         a = rng.standard_normal((rows, depth)).astype(np.float32)
         expected = find("MatMulCompressed")(a, *arrays[1:], **attributes)
         np.testing.assert_allclose(session.run(None, {"i0": a})[0], expected, rtol=1e-3, atol=1e-3)

@@ -45,10 +45,10 @@ def layers(
         gated: whether SiLU follows.
         bias: whether a number is added to each channel.
         grouped: whether pairs of channels are convolved together.
-        stride, dilation, pads: of the convolution.
+        stride, dilation, pads: the attributes of the convolution.
         swapped: whether the state follows the new values.
-        earlier: the output ends so many tokens before the last.
-        longer: is added to the number of tokens of the output.
+        earlier: the number of last tokens that the output omits.
+        longer: a number that is added to the number of output tokens.
         state: ``"last"`` or ``"first"`` values, or the last ``"fewer"``.
         squared: whether the output is squared before it is transposed back.
         more: whether the joined values are a result, too.

@@ -77,7 +77,7 @@ def layers(
         swapped: whether query and key are exchanged.
         first: whether all tokens write their output at the place of the first one.
         reverse: whether the loop goes from the last token to the first.
-        trips: is added to the number of iterations.
+        trips: a number that is added to the number of iterations.
         more: whether the state is also written out for each token.
         stops: whether the condition of the body is computed.
         by_row: whether the decay differs between the rows of a state.

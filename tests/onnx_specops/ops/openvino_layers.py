@@ -56,7 +56,7 @@ class TokenLoop:
             state: the first state.
             shape: the shape of the outputs.
             reverse: whether the loop goes from the last token to the first.
-            trips: is added to the number of iterations.
+            trips: a number that is added to the number of iterations.
             joined: whether the outputs are concatenated and sliced, as by a module with one output.
             stops: whether the condition of the body is computed.
         """

@@ -48,7 +48,7 @@ def layers(
         summed: the axis over which the gated states are summed.
         all_states: whether the states of all tokens are an output.
         twice: whether the decay of the previous state is squared.
-        limit: the largest magnitude of what is added to the state.
+        limit: the largest magnitude of an addend of the state.
         rows: the batch of the previous state.
     """
     channels, size = decay.shape

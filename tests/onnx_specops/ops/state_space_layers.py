@@ -67,7 +67,7 @@ def layers(
         late: whether the output is computed from the state before the token.
         first: whether all tokens write their output at the place of the first one.
         reverse: whether the loop goes from the last token to the first.
-        trips: is added to the number of iterations.
+        trips: a number that is added to the number of iterations.
         joined: whether the outputs are concatenated and sliced, as by a module with one output.
         more: whether the state is also written out for each token.
         stops: whether the condition of the body is computed.

@@ -1,4 +1,4 @@
-"""The form of QuantizedConv's body, which the constants and sizes of a node decide."""
+"""QuantizedConv's body, which depends on the constants and sizes of a node."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _alike(one: Value, other: Value) -> bool:
 
 
 def _iteration(g: Graph, first: int) -> tuple[list[Value], list[tuple[str, list[int]]], list[tuple[Any, ...]], Value, int]:
-    """Return the inputs of a repeated body: a state, perhaps slices of a value, invariant ones."""
+    """Return the inputs of a repeated body: a state, possibly slices of a value, and invariant values."""
     state = g.value(ANY, (0, 3), where=lambda v: 0 not in (v.shape or ()))
     values, inputs = [state], [(state.type, list(state.dims))]
     ports: list[tuple[Any, ...]] = []

@@ -17,7 +17,7 @@ with tempfile.TemporaryDirectory() as folder:
     # MNN's own script for this installs a logging service into the first environment that it finds.
     start = "import sys, _tools; _tools.mnnconvert(sys.argv)"
     arguments = ["-f", "ONNX", "--modelFile", model, "--MNNModel", path, "--bizCode", "x"]
-    # It writes a file of its own into the current directory.
+    # It also writes another file into the current directory.
     done = subprocess.run([sys.executable, "-c", start, *arguments], capture_output=True, text=True, cwd=folder)
     if not os.path.exists(path):
         raise RuntimeError((done.stdout + done.stderr)[-600:])

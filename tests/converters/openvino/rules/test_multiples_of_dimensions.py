@@ -54,7 +54,7 @@ def _own_dimension():
 
 
 def _even_rows():
-    """Half of the rows, rounded down, are no half of the rows."""
+    """Half the number of rows, rounded down, is not always half the number of rows."""
     x = _floats("x", None, None)
     half = ops.divide(_size(x, 0), _numbers(2))
     even = ops.slice(x, _numbers(0), ops.multiply(half, _numbers(2)), _numbers(1), _numbers(0))

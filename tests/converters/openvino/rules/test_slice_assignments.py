@@ -71,7 +71,7 @@ def _constant(*inside: Any) -> np.ndarray:
         (_constant(slice(None), slice(1, None), slice(1, 3)), False),
         (_constant(1), False),
         (_constant(slice(None), slice(None), slice(0, None, 2)), False),  # the first of pairs
-        (_constant(slice(None), slice(None), slice(0, None, 7)), True),  # 60 is no multiple of 7
+        (_constant(slice(None), slice(None), slice(0, None, 7)), True),  # 60 is not a multiple of 7
         (_constant(0, 0, slice(3, 4)), False),
         (_constant(slice(None), [0, 2], slice(1, 5)), False),
         (_constant(slice(None), [0, 1, 3], slice(1, 5)), True),

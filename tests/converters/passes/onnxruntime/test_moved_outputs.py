@@ -65,7 +65,7 @@ def _moved(op: Builder, x: Value) -> Value:
         (lambda op, x: [y := op.Sin(x), op.Relu(_moved(op, y))], False),  # it is not quantized
         (lambda op, x: [y := op.Sin(x), _quantized(op, op.Relu(_moved(op, y)))], False),
         (lambda op, x: [y := op.Sin(x), _quantized(op, _moved(op, y)), op.Neg(y)], False),  # another consumer
-        (lambda op, x: _quantized(op, _moved(op, op.Sin(x))), False),  # it is no output
+        (lambda op, x: _quantized(op, _moved(op, op.Sin(x))), False),  # it is not an output
     ],
 )
 def test_conditions(emit: Any, copied: bool) -> None:

@@ -50,7 +50,7 @@ def _nothing(op: Builder, x: Value, weights: Value, number: int) -> Value:
 
 
 def _load(model: ir.Model) -> None:
-    """Load the model in ONNX Runtime as it is on processors without VNNI."""
+    """Load the model in ONNX Runtime with the session option for processors without VNNI."""
     attach_bodies(model)
     options = ort.SessionOptions()
     options.add_session_config_entry("session.x64quantprecision", "1")
@@ -141,7 +141,7 @@ def _zero_points(model: ir.Model) -> list[ir.Value | None]:
     ("dtype", "second", "copied"),
     [
         (np.int8, lambda op, x: op.const(WEIGHTS[:2] + np.int8(1)), True),
-        (np.int8, lambda op, x: op.Cast(x, to=ir.DataType.INT8.value), False),  # no constant
+        (np.int8, lambda op, x: op.Cast(x, to=ir.DataType.INT8.value), False),  # not a constant
         (np.uint8, lambda op, x: op.const(WEIGHTS[:2].astype(np.uint8)), False),  # not converted
         (np.int32, lambda op, x: op.const(WEIGHTS[:2].astype(np.int32)), False),
     ],

@@ -40,7 +40,7 @@ def _dims(model: ir.Model) -> list[Sequence[int]]:
         (lambda op, x, y: op.Mul(op.Mul(x, y), np.float32(np.nan)), GATE, False),
         (lambda op, x, y: op.Mul(op.Add(x, y), SCALES), GATE, False),
         (lambda op, x, y: [op.Mul(inner := op.Mul(x, y), SCALES), op.Neg(inner)], GATE, False),
-        (lambda op, x, y: op.Mul(op.Mul(x, y), op.Neg(y)), GATE, False),  # no constant
+        (lambda op, x, y: op.Mul(op.Mul(x, y), op.Neg(y)), GATE, False),  # not a constant
     ],
 )
 def test_conditions(emit, dims: Sequence[int], found: bool) -> None:

@@ -203,7 +203,7 @@ def test_near_misses_of_heads_before_tokens(heads: Any, mask: Any, of_key: Any, 
 
 
 def test_keys_of_another_batch(tmp_path: Path) -> None:
-    """Broadcasting keys are no batches of one head."""
+    """Keys that broadcast are not batches of one head."""
 
     def build(x: Any) -> Any:
         first = ops.reduce_mean(_rows(x, 2), constant(np.array([0])), True)

@@ -13,7 +13,7 @@ from openvino import opset13 as ops
 from tests.converters.passes.quantized.networks import compared, constant, names, quantized
 from tests.converters.passes.quantized.test_fused import STEP, convolution, given
 
-pytestmark = pytest.mark.unverified  # integers round ties of their own
+pytestmark = pytest.mark.unverified  # integers round ties differently
 SHAPE = (2, 4, 24, 24)
 WEIGHTS = np.random.default_rng(0).standard_normal((6, 4, 1, 1)).astype(np.float32)
 

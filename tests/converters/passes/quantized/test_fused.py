@@ -179,7 +179,7 @@ def test_zero_points_per_channel_elsewhere(last: Callable[[Any], Any], tmp_path:
 
 
 def test_zero_points_per_channel_of_16_bits(tmp_path: Path) -> None:
-    """Only bytes have a zero point for each channel. OpenVINO's plugin rejects so many levels, or leaves them out."""
+    """Only bytes have a zero point for each channel. OpenVINO's plugin rejects 65,536 levels, or omits the FakeQuantize."""
     x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
     zeros, step = np.arange(20000, 60000, 10000).reshape(1, -1, 1, 1), 2.0**-13
     limits: dict[str, Any] = {"low": -zeros * step, "high": (65535 - zeros) * step, "levels": 65536}

@@ -14,11 +14,11 @@ from openvino import opset13 as ops
 from tests.converters.passes.quantized.networks import compared, names, quantized
 from tests.converters.passes.quantized.test_fused import STEP, convolution, depthwise, given
 
-pytestmark = pytest.mark.unverified  # integers round ties of their own
+pytestmark = pytest.mark.unverified  # integers round ties differently
 
 
 def _by_channels(x: Any, is_zero_shared: bool = True) -> Any:
-    """Quantize each channel with a separate scale, perhaps with a separate zero point, too."""
+    """Quantize each channel with a separate scale, optionally also with a separate zero point."""
     channels = x.get_output_shape(0)[1]
     zeros = np.full(channels, 64) if is_zero_shared else np.arange(10, 10 + 5 * channels, 5)
     steps = np.linspace(1, 2, channels) / 64

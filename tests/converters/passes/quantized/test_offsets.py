@@ -15,7 +15,7 @@ from converters.passes.quantized.affine import affine
 from tests.converters.passes.quantized.networks import compared, constant, names, quantized
 from tests.converters.passes.quantized.test_fused import CHANNELS, STEP, convolution, depthwise, given
 
-pytestmark = pytest.mark.unverified  # integers round ties of their own
+pytestmark = pytest.mark.unverified  # integers round ties differently
 
 
 def between(x: Any, part: float = 0.3, levels: int = 256) -> Any:

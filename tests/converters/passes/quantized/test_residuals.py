@@ -15,7 +15,7 @@ from openvino import opset13 as ops
 from tests.converters.passes.quantized.networks import answers, compared, constant, names, quantized
 from tests.converters.passes.quantized.test_fused import STEP, convolution, depthwise, given
 
-pytestmark = pytest.mark.unverified  # integers round ties of their own
+pytestmark = pytest.mark.unverified  # integers round ties differently
 CHANNELS = 6
 
 
@@ -39,7 +39,7 @@ def _residual(after: Callable[[Any], Any], then: Callable[[Any], Any] = convolut
 
 
 def _nodes(model: onnx.ModelProto) -> tuple[list[str], list[list[str]]]:
-    """Return the operators, and the inputs from the addend on of the convolutions that add. Empty tensors are no inputs."""
+    """Return the operators, and the convolutions' inputs from the residual on. Empty tensors do not count as inputs."""
     empty = {tensor.name for tensor in model.graph.initializer if 0 in tensor.dims}
     found = [node for node in model.graph.node if node.op_type == "QuantizedConv"]
     inputs = [["" if name in empty else name for name in node.input[8:]] for node in found]

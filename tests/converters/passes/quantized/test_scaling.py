@@ -15,7 +15,7 @@ from openvino import opset13 as ops
 from tests.converters.passes.quantized.networks import compared, constant, names, quantized
 from tests.converters.passes.quantized.test_fused import STEP, convolution, given
 
-pytestmark = pytest.mark.unverified  # integers round ties of their own
+pytestmark = pytest.mark.unverified  # integers round ties differently
 CHANNELS = 6
 FACTORS = np.array([0.5, -1.25, 0.0, 2.0, 1.0, -0.1])
 

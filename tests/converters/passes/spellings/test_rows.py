@@ -26,7 +26,7 @@ def _table(*dims: int) -> np.ndarray:
 
 
 def _checked(table: np.ndarray, *, low: int = -COUNT, size: int = COUNT, zero: float = 0.0, axis: int = 0, last: int = -1):
-    """Return what emits a lookup whose invalid indices give 0, as the rule of Gather does."""
+    """Return a function that emits a lookup in which invalid indices give 0, as Gather's rule does."""
 
     def emit(op, x):
         valid = op.And(op.GreaterOrEqual(x, op.const(low)), op.Less(x, op.const(size)))
@@ -41,7 +41,7 @@ def _checked(table: np.ndarray, *, low: int = -COUNT, size: int = COUNT, zero: f
 @pytest.mark.parametrize("dims", [(COUNT, 4), (COUNT,), (COUNT, 2, 3)])
 @pytest.mark.parametrize("low", [-COUNT, 0])
 def test_checks_of_indices(dims: tuple[int, ...], low: int) -> None:
-    """An index beyond the end, which ncnn lets be the last, gives the added row of zeros."""
+    """An index beyond the end gives the added row of zeros. (ncnn replaces such an index by the last one.)"""
     emit = _checked(_table(*dims), low=low)
     assert rewritten(emit, _indices(), by=[UncheckedRows()], numbers=[INDICES]) == ["Gather"]
     model = graph(emit, _indices())

@@ -49,7 +49,7 @@ def written(op: Builder, before: Value, counter: Any, tensor: Value) -> Value:
 
 
 def halved(op: Builder, x: Value, state: Value) -> Sequence[Value]:
-    """Return a state after a step that is no recurrent cell."""
+    """Return a state after a step that is not a recurrent cell."""
     return [op.Mul(op.Add(x, state), 0.5)]
 
 
