@@ -39,7 +39,7 @@ class Beams:
         early_stopping: when the search stops: ``True`` as soon as `number` texts are complete, ``False`` when a better text
             is unlikely, and ``"never"`` when no better text is possible.
         groups: the number of groups of equal size into which the beams are divided (diverse beam search). Each group
-            searches for itself.
+            searches separately.
         diversity_penalty: the number that is subtracted from the score of a token for each beam of an earlier group that has
             this token in the same step. With several groups, it is greater than 0.
 

@@ -71,8 +71,8 @@ class TextModel(ABC):
             stop: the texts at which the generation stops, in addition to ``stop_strings`` in generation_config.json. Their
                 tokens are returned.
             beams: the settings of beam search, or the number of beams. With a number, the other settings come from
-                generation_config.json. The iterator returns the tokens at the end; `hypotheses` contains the other texts. Of
-                ``sampling``, beam search supports only the repetition penalty.
+                generation_config.json. The iterator returns the tokens at the end; `hypotheses` contains the other texts.
+                Beam search applies only the repetition penalty and the guidance of ``sampling``.
 
         Raises:
             GenerationError: the prompt is too long, or contains tokens outside the vocabulary.

@@ -142,8 +142,8 @@ class InferenceSession(ort.InferenceSession):
 
     If a Python kernel fails, ``run`` and similar methods raise its exception, and ``run_async`` passes the message to the
     callback. Python kernels support 16-bit floats and omitted inputs in this session. They run one at a time, regardless of
-    ``execution_mode``, because they hold Python's global interpreter lock. VolumeConv runs as its
-    body if the model contains it, because the body is a Conv of ONNX Runtime.
+    ``execution_mode``, because they hold Python's global interpreter lock. If the model contains the body of VolumeConv, the
+    body runs instead of the Python kernel, because it is ONNX Runtime's Conv.
 
     The variables of a converted model (OpenVINO's ReadValue and Assign) keep their values between runs, as in an OpenVINO
     infer request. `reset_state` resets them. The session exposes only the model's own inputs and outputs, and serializes

@@ -234,7 +234,7 @@ def multiclass_nms(
         ),
         Departure(
             where="a NaN among the scores",
-            cpu="selects it, and perhaps orders or omits others incorrectly",
+            cpu="selects it, and may order or omit others incorrectly",
             specification="selects only scores above `score_threshold`",
             follows="specification",
         ),
