@@ -11,6 +11,9 @@ from onnx import TensorProto
 
 from onnx_specops.domain import DOMAIN
 
+_FIRST_WITH_DEFAULTS = 4
+"""The first IR version in which initializers of inputs are their defaults. In earlier versions, they are constants."""
+
 SMALL = 1024  # bytes; smaller constants may be shapes and axes
 
 
@@ -32,16 +35,28 @@ def graphs_and_functions(model: onnx.ModelProto) -> Iterator[Any]:
             pending.extend(nested_graphs(node))
 
 
+def inputs_with_defaults(model: onnx.ModelProto) -> set[str]:
+    """Return the names of the initializers that a caller can replace."""
+    if model.ir_version < _FIRST_WITH_DEFAULTS:
+        return set()
+    return {info.name for info in model.graph.input} & {tensor.name for tensor in model.graph.initializer}
+
+
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the graph of ``model`` with inputs in place of weights, and without functions."""
+    """Return the graph of ``model`` with inputs in place of weights and of constants that a caller can replace.
+
+    Functions are omitted.
+    """
     light = onnx.ModelProto(ir_version=model.ir_version)
     light.opset_import.extend(model.opset_import)
     graph = light.graph
     graph.name = model.graph.name
     for field in ("node", "input", "output", "value_info"):
         getattr(graph, field).extend(getattr(model.graph, field))
-    given = {info.name for info in model.graph.input}
+    given, defaults = {info.name for info in model.graph.input}, inputs_with_defaults(model)
     for tensor in model.graph.initializer:
+        if tensor.name in defaults:
+            continue
         if tensor.data_location != TensorProto.EXTERNAL and tensor.ByteSize() <= SMALL:
             graph.initializer.append(tensor)
         elif tensor.name not in given:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto
 
 from onnx_specops.ops._integer_lists import integer_list, is_integer_list
-from onnx_specops.optimizing.graph import Graph, attributes_of, is_a
+from onnx_specops.optimizing.graph import Graph
+from onnx_specops.optimizing.nodes import attributes_of, is_a
 
 _WINDOW = [3, 3]
 _FEWEST_CHANNELS = 16

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from onnx_specops.optimizing.graph import Graph, attributes_of, is_a
+from onnx_specops.optimizing.graph import Graph
+from onnx_specops.optimizing.nodes import attributes_of, is_a
 
 _PROGRAMS = {"Elu": "elu 0", "Gelu": "gelu 0"}
 _LEAST_SIZE = 2048

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from onnx_specops.domain import DOMAIN, OPSET_VERSION
-from onnx_specops.inlining import nested_graphs, without_weights
+from onnx_specops.inlining import inputs_with_defaults, nested_graphs, without_weights
+from onnx_specops.optimizing.inference import may_differ
+from onnx_specops.optimizing.nodes import attributes_of, is_a
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Type:
 
 
 UNKNOWN = Type(TensorProto.UNDEFINED, None)
+_FIRST_WITH_ROI = 11
+"""The first opset in which the scales are the third input of Resize."""
 
 
 class Graph:
@@ -45,9 +49,9 @@ class Graph:
         self._model = model
         self.nodes = list(model.graph.node)
         self.opset = next((opset.version for opset in model.opset_import if opset.domain == ""), 0)
-        inputs = {value.name for value in model.graph.input}
+        defaults = inputs_with_defaults(model)
         self._outputs = {value.name for value in model.graph.output}
-        self._constants = {tensor.name: tensor for tensor in model.graph.initializer if tensor.name not in inputs}
+        self._constants = {tensor.name: tensor for tensor in model.graph.initializer if tensor.name not in defaults}
         self._producers: dict[str, NodeProto] = {}
         self._users: dict[str, list[int]] = {}  # the positions of nodes
         for index, node in enumerate(self.nodes):
@@ -56,8 +60,8 @@ class Graph:
                 self._constants |= dict.fromkeys(node.output, constant)
             for name in {*node.input, *(name for nested in nested_graphs(node) for name in _names(nested))}:
                 self._users.setdefault(name, []).append(index)
-        self._types = _stated_types(model.graph)
-        self._is_inferred = False
+        self._stated = _types(*model.graph.input, *model.graph.value_info, *model.graph.output)
+        self._inferred: dict[str, Type] | None = None
         self._fused: set[int] = set()
         self._added: list[NodeProto] = []
         self._is_changed = False
@@ -93,15 +97,39 @@ class Graph:
         return self.nodes[users[0]] if len(users) == 1 and node.output[0] not in self._outputs else None
 
     def type_of(self, name: str) -> Type:
-        """Return the type of a value. It is inferred if the model does not specify it."""
-        if name not in self._types and not self._is_inferred:
-            self._is_inferred = True
+        """Return the type of a value. It is inferred if the model does not specify it.
+
+        ONNX Runtime does not check the dimensions that a model specifies for other values than inputs. See `proven_type_of`.
+        """
+        return self._stated.get(name) or self.proven_type_of(name)
+
+    def proven_type_of(self, name: str) -> Type:
+        """Return the type of a value that follows from constants and from the types of inputs, which ONNX Runtime checks."""
+        if self._inferred is None:
             try:
-                inferred = onnx.shape_inference.infer_shapes(without_weights(self._model), data_prop=True)
+                inferred = onnx.shape_inference.infer_shapes(self._with_types_of_inputs(), data_prop=True).graph
             except Exception:  # an invalid model: ONNX Runtime reports it
-                return UNKNOWN
-            self._types = _stated_types(inferred.graph) | self._types
-        return self._types.get(name, UNKNOWN)
+                inferred = GraphProto()
+            self._inferred = _types(*inferred.input, *inferred.value_info)
+        return self._inferred.get(name, UNKNOWN)
+
+    def _with_types_of_inputs(self) -> ModelProto:
+        """Return the model without types of other values, and without nodes whose inferred dimensions may be wrong."""
+        light = without_weights(self._model)
+        light.graph.ClearField("value_info")
+        light.graph.ClearField("output")
+        for index in reversed(range(len(self.nodes))):
+            if index in self._fused or self._may_differ(self.nodes[index]):
+                del light.graph.node[index]
+        for value in light.graph.input:
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_value < 0:  # unknown for ONNX Runtime
+                    dim.Clear()
+        return light
+
+    def _may_differ(self, node: NodeProto) -> bool:
+        index = 1 if self.opset < _FIRST_WITH_ROI else 2
+        return may_differ(node, self.array(node, index), any(node.input[index : index + 1]))
 
     def become(self, node: NodeProto, operator: str, *inputs: str | np.ndarray, **attributes: Any) -> None:
         """Turn a node into one of the domain's operators. Arrays among the inputs become constants."""
@@ -110,6 +138,8 @@ class Graph:
         del node.input[:], node.attribute[:]
         node.input.extend(names)
         node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+        if not any(opset.domain == DOMAIN for opset in self._model.opset_import):
+            self._model.opset_import.append(helper.make_opsetid(DOMAIN, OPSET_VERSION))
         self._is_changed = True
 
     def fuse(self, node: NodeProto) -> None:
@@ -134,19 +164,7 @@ class Graph:
             del nodes[position]
         for added in self._added:
             nodes.insert(0, added)
-        if self._is_changed and not any(opset.domain == DOMAIN for opset in self._model.opset_import):
-            self._model.opset_import.append(helper.make_opsetid(DOMAIN, OPSET_VERSION))
         return self._is_changed
-
-
-def is_a(node: NodeProto, *operators: str) -> bool:
-    """Return whether a node is one of these ONNX operators and has an output."""
-    return node.domain == "" and node.op_type in operators and len(node.output) > 0
-
-
-def attributes_of(node: NodeProto) -> dict[str, Any]:
-    """Return a node's attributes; strings are bytes."""
-    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
 def _names(graph: GraphProto) -> Iterator[str]:
@@ -160,10 +178,12 @@ def _names(graph: GraphProto) -> Iterator[str]:
             pending.extend(nested_graphs(node))
 
 
-def _stated_types(graph: GraphProto) -> dict[str, Type]:
-    """Return the types of the values whose rank the graph specifies."""
+def _types(*values: ValueInfoProto) -> dict[str, Type]:
+    """Return the types of the values whose rank is known."""
     return {
-        value.name: Type(value.type.tensor_type.elem_type, tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim))
-        for value in (*graph.input, *graph.value_info, *graph.output)
+        value.name: Type(
+            value.type.tensor_type.elem_type, tuple(max(dim.dim_value, 0) for dim in value.type.tensor_type.shape.dim)
+        )
+        for value in values
         if value.type.tensor_type.HasField("shape")
     }

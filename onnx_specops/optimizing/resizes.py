@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from onnx_specops.optimizing.graph import Graph, attributes_of, is_a
+from onnx_specops.ops.interpolate import MOST_SIZE
+from onnx_specops.optimizing.graph import Graph
+from onnx_specops.optimizing.nodes import attributes_of, is_a
 
 _FIRST_OPSET = 11
 """The first opset in which Resize has the inputs of later opsets."""
@@ -25,8 +27,9 @@ def use_interpolate(graph: Graph) -> None:
 
     Conditions:
 
-    - The input is a four-dimensional float32 tensor, and the dimensions of the input and the result are known.
-    - Only the last two dimensions change.
+    - The input is a four-dimensional float32 tensor. Its dimensions and those of the result follow from the model's inputs
+      and constants.
+    - Only the last two dimensions change, and at least one of them. A dimension that does not change has a scale of 1.
     - The image has a width of at least `_LEAST_WIDTH`, and does not become narrower. Interpolate computes other elements one
       by one.
     - The coordinates depend only on the sizes and the scales. The scales are constant or follow from the sizes.
@@ -57,19 +60,32 @@ def _sizes_and_scales(graph: Graph, node: NodeProto) -> tuple[np.ndarray, np.nda
         return None
     if stated.get("antialias", 0) or stated.get("exclude_outside", 0):
         return None
-    given, result = graph.type_of(node.input[0]), graph.type_of(node.output[0])
-    if given.element_type != TensorProto.FLOAT or given.dims is None or result.dims is None:
+    given = graph.proven_type_of(node.input[0])
+    if given.element_type != TensorProto.FLOAT or given.dims is None or len(given.dims) != 4 or not all(given.dims):
         return None
-    if len(given.dims) != 4 or len(result.dims) != 4 or not all(given.dims) or not all(result.dims):
+    if (found := _scaled(graph, node, given.dims)) is None:
         return None
-    before, after = given.dims[2:], result.dims[2:]
-    if given.dims[:2] != result.dims[:2] or before[1] < _LEAST_WIDTH or after[1] < before[1]:
+    before, (after, scales) = np.array(given.dims[2:]), found
+    if before[1] < _LEAST_WIDTH or after[1] < before[1] or not 0 < after.min() <= after.max() <= MOST_SIZE:
         return None
-    scales = np.array(after, np.float32) / np.array(before, np.float32)
+    # If the size is the same, Interpolate does not use the scale.
+    is_same = after == before
+    return None if is_same.all() or (is_same != (scales == 1)).any() else (after, scales)
+
+
+def _scaled(graph: Graph, node: NodeProto, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the sizes and scales of the last two dimensions; ``None`` if they are unknown or the others change."""
     if len(node.input) > _SCALES and node.input[_SCALES]:
-        stated_scales = graph.array(node, _SCALES)
-        if stated_scales is None or stated_scales.size not in (0, 4):
+        given = graph.array(node, _SCALES)
+        if given is None or given.dtype != np.float32 or given.size not in (0, 4):
             return None
-        if stated_scales.size:
-            scales = stated_scales[2:].astype(np.float32)
-    return np.array(after, np.int64), scales
+        if given.size:
+            if (given[:2] != 1).any() or not (abs(given) <= MOST_SIZE).all() or any(node.input[_SCALES + 1 :]):
+                return None
+            scales = given[2:]
+            return (np.array(dims[2:], np.float32) * scales).astype(np.int64), scales  # in float32, as ONNX Runtime
+    result = graph.proven_type_of(node.output[0]).dims
+    if result is None or result[:2] != dims[:2] or not all(result):
+        return None
+    sizes = np.array(result[2:], np.int64)
+    return sizes, sizes.astype(np.float32) / np.array(dims[2:], np.float32)
