@@ -46,8 +46,8 @@ def Multinomial(probs, num_samples, *, with_replacement: int, log_probs: int = 0
     operator selects the most probable class that has not been sampled yet.
 
     The NumPy kernel computes exponentials in float64 and rounds them to float32: 6 in 10,000 differ in the last bit from
-    those of the C library, which OpenVINO and the native kernel use. The body draws from the same distribution with
-    ONNX's random generators: the sequence differs, and each call continues it.
+    those of the C library, which OpenVINO and the native kernel use. The body samples from the same distribution with ONNX's
+    random generators, whose sequence differs. Each call continues the sequence.
 
     Source: OpenVINO specification, Multinomial-13; the generator as in OpenVINO's CPU plugin.
     """

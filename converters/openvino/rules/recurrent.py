@@ -31,7 +31,7 @@ _BIASES_LEFT_OUT = Departure(
 )
 
 _NAN_CLIPPED = Departure(
-    where="a NaN in the data or states, or infinities of which the weights make one, with `clip`, or a GRU with two `relu`",
+    where="a NaN in the data or states, or infinities whose weighted sums are NaN, with `clip`, or a GRU with two `relu`",
     cpu="computes with -`clip`, or with 0",
     specification="leaves it undefined",
     follows="runtime",

@@ -28,7 +28,7 @@ _WITH_PARAMETERS = frozenset(("Cast", "Clip"))
 
 
 class MergedElements(Workaround):
-    """Merge dimensions before an operator of elements with more than five of them, or more than four for some operators.
+    """Merge dimensions before an elementwise operator with more than five of them, or more than four for some operators.
 
     QNN's HTP (2.7) supports up to five dimensions. For comparisons, logic, Max, Min, PRelu, Cast of booleans and many
     functions, it supports up to four, and for some of these the session fails. The rewrite merges adjacent dimensions that

@@ -254,10 +254,10 @@ _MOST_COPIES = 64
 
 
 class UniformConstants(Workaround):
-    """Convert a constant of equal numbers along the first axis of data in arithmetic to one number.
+    """Replace a constant operand whose numbers are equal along the first axis of the data by one number.
 
-    pnnx (2026) may take the axis for the batch, which constants do not have; ncnn then computes results of another shape.
-    The numbers of elements of equal bags of embeddings are such constants.
+    pnnx (2026) may interpret the axis as the batch, which constants do not have. ncnn then computes results of another
+    shape. An example is the number of elements of each embedding bag, if all bags have the same size.
     """
 
     operators = frozenset(("Add", "Div", "Mul", "Sub"))

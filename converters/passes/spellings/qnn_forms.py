@@ -405,7 +405,7 @@ _INCORRECT_STRIDES = frozenset(((1, 3), (3, 4)))
 class SumsOfProducts(TriangularSums):
     """Convert CumSum of floats along a known axis of known size to a multiplication by a triangular matrix of 0 and 1.
 
-    QNN's HTP (2.7) adds in float16, one number after another, and has errors of several per cent after 2,000 numbers. It
+    QNN's HTP (2.7) adds in float16, one number after another, and has errors of several percent after 2,000 numbers. It
     supports up to four dimensions, and neither ``reverse`` nor ``exclusive``. An infinite number makes all sums along the
     axis infinite or NaN.
     """

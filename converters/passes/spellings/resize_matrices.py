@@ -27,7 +27,7 @@ class ResizeByMatrices(Workaround):
     nearest Resize, MNN adds 0.499 to the positions, so the Resize is kept only if no position is near the midpoint between
     two elements.
 
-    Conditions: known sizes and scales, matrices of at most `_MAX_MATRIX` elements, coordinates that depend on the sizes and
+    Conditions: known sizes and scales, matrices of at most 16,777,216 elements, coordinates that depend on the sizes and
     scales only, and float32, except for a nearest Resize. An infinity or a NaN in the input makes all elements of its line
     NaN.
     """
