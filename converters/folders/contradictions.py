@@ -10,6 +10,7 @@ from types import NoneType
 import onnx
 
 from converters.errors import ConversionError, Fault, Problem
+from converters.folders.genai_types import other_structure
 from converters.folders.language_model import LanguageModel
 from converters.folders.layouts import CONFIG, read_object
 from converters.folders.stated import is_integer, shown
@@ -62,7 +63,9 @@ _OTHER_WIDTHS = ("word_embed_proj_dim", "embedding_size")
 """Keys of models in which logits are not computed from the hidden state directly."""
 
 
-def check_configuration(source: LanguageModel, decoder: Decoder, model: onnx.ModelProto, keys: Keys = DECODERS) -> int:
+def check_configuration(
+    source: LanguageModel, decoder: Decoder, model: onnx.ModelProto, keys: Keys = DECODERS, *, alone: bool = False
+) -> int:
     """Return the number of tokens of a decoder's vocabulary.
 
     Args:
@@ -70,6 +73,7 @@ def check_configuration(source: LanguageModel, decoder: Decoder, model: onnx.Mod
         decoder: the form of its attention.
         model: the converted decoder.
         keys: the keys of the sizes in config.json.
+        alone: whether the decoder is the complete model.
 
     Raises:
         ConversionError: config.json or generation_config.json contradict the graph. All contradictions are listed.
@@ -80,6 +84,7 @@ def check_configuration(source: LanguageModel, decoder: Decoder, model: onnx.Mod
         *_different_sizes(source, decoder, vocabulary, keys),
         *_ends_outside(source, vocabulary),
         *_other_type(source, model),
+        *(_other_structure(source, decoder) if alone else ()),
     ]
     if problems:
         raise ConversionError.of(problems)
@@ -129,6 +134,15 @@ def _other_type(source: LanguageModel, model: onnx.ModelProto) -> Iterator[Probl
         which = f", as in the {'types' if len(others) > 1 else 'type'} {', '.join(others)}" if others else ""
         has = " and ".join(sorted(found, reverse=True))
         message = f"its {_place(source, 'model_type')} is {stated!r}, but the model's attention layers have {has}{which}"
+        yield _problem(source, CONFIG, message)
+
+
+def _other_structure(source: LanguageModel, decoder: Decoder) -> Iterator[Problem]:
+    """Yield a problem if the configuration describes a model with other parts or states than a decoder of text."""
+    name, structure = other_structure(source.config, decoder)
+    if name:
+        graph = "a decoder of text" if decoder.states else "a decoder of text whose only states are key-value caches"
+        message = f"its {_place(source, name)} is {shown(source.config[name])}, {structure}, but the graph is {graph}"
         yield _problem(source, CONFIG, message)
 
 

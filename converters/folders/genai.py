@@ -12,9 +12,15 @@ from converters.convert import Conversion
 from converters.folders import encoder_decoder
 from converters.folders.companions import check_companions, copy_companions, places
 from converters.folders.contradictions import GENERATION, check_configuration
+from converters.folders.genai_types import (
+    WITH_CONVOLUTIONS,
+    assumed_type,
+    check_ports,
+    check_states,
+    type_of,
+)
 from converters.folders.language_model import LANGUAGE, TEXT_EMBEDDINGS, LanguageModel, read_language_model
 from converters.folders.layouts import CONFIG as CONFIGURATION
-from converters.folders.path_errors import path_error
 from converters.folders.stated import Stated, is_integer
 from converters.folders.whole import all_or_none
 from converters.options import KvCache, LogitsOf
@@ -24,21 +30,6 @@ from onnx_specops.ops.group_query_attention_compressed import TAIL
 from onnx_specops.runtime.library import has_library, library_path
 
 MODEL, CONFIG = "model.onnx", "genai_config.json"
-
-# The types that onnxruntime-genai treats like any other decoder.
-_TYPES = {
-    "chatglm", "ernie4_5", "gemma", "gemma2", "gemma3_text", "gptoss", "granite", "internlm2", "llama", "mistral",
-    "nemotron", "olmo", "phi", "phimoe", "phi3", "phi3small", "qwen2", "qwen3", "smollm3",
-}  # fmt: skip
-_WITH_CONVOLUTIONS = "lfm2"
-_OTHER_NAMES = {"lfm2_moe": _WITH_CONVOLUTIONS}
-"""Types that onnxruntime-genai runs under the name of another type with the same inputs and outputs."""
-
-_KIND_OF_STATES = {
-    _WITH_CONVOLUTIONS: {2}, "lfm2_moe": {2}, "granitemoehybrid": {2, 3}, "qwen3_5": {2, 3}, "qwen3_5_moe": {2, 3},
-    "qwen3_5_moe_text": {2, 3}, "qwen3_5_text": {2, 3},
-}  # fmt: skip
-"""Types with states besides the caches: the ranks of those of convolutions and recurrences, without the batch."""
 
 _USUAL_POSITIONS, _USUAL_END = 2048, 2
 
@@ -121,30 +112,18 @@ def write_genai(
         decoder = report.decoder
         assert decoder is not None
         check_states(source.decoder, source.config.get("model_type"), decoder)
-        vocabulary = check_configuration(source, decoder, model)
+        vocabulary = check_configuration(source, decoder, model, alone=True)
+        check_ports(source.decoder, model, ["input_ids"])
         source.check_vocabulary(vocabulary)
         library = needed_library(decoder)
         config = genai_config(
             source, decoder, [value.name for value in model.graph.input], vocabulary, library, provider=provider
         )
         write_configurations(folder, {target / CONFIG: config}, target, library)
-    remarks = remarks_of(source, decoder, target, library)
+    remarks = [*assumed_type(source, decoder), *remarks_of(source, decoder, target, library)]
     if logits == "last" and decoder.logits != logits:
         remarks.append("its output is not [batch, tokens, vocabulary] and remains unchanged")
     return GenaiFolder(report, remarks, [MODEL])
-
-
-def check_states(path: Path, kind: object, decoder: Decoder) -> None:
-    """Raise `ConversionError` if a decoder has states besides its caches that its type in onnxruntime-genai does not have.
-
-    Args:
-        path: the IR of the decoder.
-        kind: the model's type in config.json.
-        decoder: the form of its attention.
-    """
-    if decoder.states and _KIND_OF_STATES.get(str(kind)) != {len(shape) for shape in decoder.states}:
-        message = f"onnxruntime-genai has no type for the states of a model of the type {kind!r}"
-        raise path_error(path, message, "convert it without --genai")
 
 
 def needed_library(decoder: Decoder) -> Path | None:
@@ -192,9 +171,8 @@ def genai_config(
     search = {**search_settings(source, vocabulary), "max_length": positions, "past_present_share_buffer": decoder.in_place}
     if _has_recurrences(decoder):
         search |= SINGLE
-    kind = str(source.config.get("model_type", ""))
-    kind = _OTHER_NAMES.get(kind, kind)
-    convolutions = _convolutions(decoder) if kind == _WITH_CONVOLUTIONS and decoder.states else {}
+    kind = type_of(source.config.get("model_type"), decoder)
+    convolutions = _convolutions(decoder) if kind == WITH_CONVOLUTIONS else {}
     own = {name: name for name in ("input_ids", "inputs_embeds", "attention_mask", "position_ids") if name in inputs}
     return {
         "model": {
@@ -224,7 +202,7 @@ def genai_config(
             },
             "eos_token_id": end_tokens(source),
             "pad_token_id": fill_token(source),
-            "type": kind if kind in _TYPES or decoder.states else "decoder",
+            "type": kind,
             "vocab_size": vocabulary,
         },
         "search": search,

@@ -23,13 +23,13 @@ from converters.folders.genai import (
     SINGLE,
     GenaiFolder,
     beams_not_applied,
-    check_states,
     genai_config,
     needed_library,
     remarks_of,
     session_options,
     write_configurations,
 )
+from converters.folders.genai_types import check_ports, check_states
 from converters.folders.image_processing import CONFIG as IMAGES
 from converters.folders.image_processing import ImageProcessing
 from converters.folders.language_model import LANGUAGE, TEXT_EMBEDDINGS, read_configurations
@@ -137,6 +137,7 @@ def write_vision(
         embed = partial(_take_features, image_token=image_token, width=width, path=folder / TEXT_EMBEDDINGS)
         convert(folder / TEXT_EMBEDDINGS, target / EMBEDDING, adapt=embed, **plain)
         convert(folder / vision.model, target / VISION, adapt=vision.adapt, **plain)
+        check_ports(folder / LANGUAGE, model, [_EMBEDDINGS, _IDS], 3 if vision.kind.startswith("qwen") else 2)
         library = needed_library(decoder)
         config = genai_config(source, decoder, list(inputs), vocabulary, library, DECODER, provider)
         config["search"] |= SINGLE

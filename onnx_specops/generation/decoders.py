@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,10 +15,29 @@ STATES, MASKS = "encoder_hidden_states", ("encoder_attention_mask", "attention_m
 
 # The other inputs of a decoder.
 _TOKENS, _OWN_MASK, _SLOTS = ("input_ids", "decoder_input_ids"), "decoder_attention_mask", "cache_position"
-_BEAMS = "beam_idx"
+_BEAMS, _LOGITS = "beam_idx", "logits"
 _KNOWN = frozenset((*_TOKENS, _OWN_MASK, _SLOTS, STATES, *MASKS, _BEAMS))
 
 _PAST, _PRESENT = "past_", "present_"
+
+
+def names_of(session: Any, name: str, known: Set[str]) -> set[str]:
+    """Return the names of a decoder's inputs.
+
+    Args:
+        session: its session.
+        name: the file of the model, for messages.
+        known: the inputs that decoders can have.
+
+    Raises:
+        GenerationError: the model has other inputs, or no logits.
+    """
+    names = {value.name for value in session.get_inputs()}
+    if unknown := names - known:
+        raise GenerationError(f"{name} has inputs that text decoders do not have: {', '.join(sorted(unknown))}")
+    if _LOGITS not in {value.name for value in session.get_outputs()}:
+        raise GenerationError(f"{name} has no output {_LOGITS}, so it is not a text decoder")
+    return names
 
 
 class Decoder(Protocol):
@@ -47,15 +66,13 @@ class StatefulDecoder:
         name: the file of the model, for messages.
 
     Raises:
-        GenerationError: the model has unknown inputs.
+        GenerationError: the model has unknown inputs, or no logits.
     """
 
     def __init__(self, session: Any, name: str) -> None:
         self._session = session
         self._has_cache = bool(variables_of(session))
-        self._names = {value.name for value in session.get_inputs()}
-        if unknown := self._names - _KNOWN:
-            raise GenerationError(f"{name} has inputs that text decoders do not have: {', '.join(sorted(unknown))}")
+        self._names = names_of(session, name, _KNOWN)
         self.begin({})
 
     def begin(self, given: Mapping[str, Any]) -> None:

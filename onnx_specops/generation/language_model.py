@@ -12,6 +12,7 @@ import onnxruntime as ort
 
 from onnx_specops.generation.beams import Beams, log_softmax
 from onnx_specops.generation.constraints import Constraints
+from onnx_specops.generation.decoders import names_of
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
 from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
@@ -76,9 +77,7 @@ class LanguageModel(TextModel):
         self._session = InferenceSession(path, sess_options, kernels=kernels)
         self._held: list[int] = []
         self._run = object()
-        self._names = {value.name for value in self._session.get_inputs()}
-        if unknown := self._names - self._known:
-            raise GenerationError(f"{path.name} has inputs that text decoders do not have: {', '.join(sorted(unknown))}")
+        self._names = names_of(self._session, path.name, self._known)
 
     def generate(
         self,
