@@ -79,7 +79,7 @@ class Departure:
     follows: Literal["cpu", "specification", "reference", "runtime"]
     avx512: bool = False
     release: str = OPENVINO_RELEASE
-    name: Literal["", "integers", "ellipsis", "ellipsis and axes", "no detections"] = ""
+    name: Literal["", "integers", "ellipsis", "ellipsis and axes", "no detections", "larger windows", "negative sizes"] = ""
 
     def __post_init__(self) -> None:
         if not self.specification and not self.reference:

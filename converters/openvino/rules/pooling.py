@@ -61,6 +61,13 @@ _EXACT = 2**53  # up to it, float64 represents each integer
 _MAX_WINDOWS = 64  # along an axis, with one node for each
 
 
+_LARGER = Departure(
+    name="larger windows",
+    where="windows that are larger than the padded data, if dimensions are unknown",
+    cpu="gives no elements",
+    reference="rejects them",
+    follows="runtime",
+)
 _OF_PADDING = Departure(
     where="windows that contain only padding, as with `ceil` and `dilations`",
     cpu="gives NaN, the mean of no elements",
@@ -69,7 +76,7 @@ _OF_PADDING = Departure(
 )
 
 
-@rule("AvgPool", departs=[_OF_PADDING])
+@rule("AvgPool", departs=[_LARGER, _OF_PADDING])
 def avg_pool_1(
     op: Builder,
     data: Value,
@@ -83,7 +90,7 @@ def avg_pool_1(
     return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
-@rule("AvgPool", since="opset14", departs=[_OF_PADDING])
+@rule("AvgPool", since="opset14", departs=[_LARGER, _OF_PADDING])
 def avg_pool_14(
     op: Builder,
     data: Value,
@@ -97,7 +104,7 @@ def avg_pool_14(
     return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
-@rule("AvgPool", since="opset16", departs=[_OF_PADDING])
+@rule("AvgPool", since="opset16", departs=[_LARGER, _OF_PADDING])
 def avg_pool_16(
     op: Builder,
     data: Value,
@@ -112,7 +119,7 @@ def avg_pool_16(
     return _average(op, data, kernel, at, exclude_pad, rounding_type)
 
 
-@rule("MaxPool", departs=_NOT_FINITE)
+@rule("MaxPool", departs=[_LARGER, *_NOT_FINITE])
 def max_pool_1(
     op: Builder,
     data: Value,
@@ -125,7 +132,7 @@ def max_pool_1(
     return _maximum(op, data, kernel, sliding.window(), rounding_type)[0]
 
 
-@rule("MaxPool", since="opset8", departs=[_SAME, *_NOT_FINITE])
+@rule("MaxPool", since="opset8", departs=[_SAME, _LARGER, *_NOT_FINITE])
 def max_pool_8(
     op: Builder,
     data: Value,
@@ -141,7 +148,7 @@ def max_pool_8(
     return _maximum_with_indices(op, data, kernel, at, rounding_type, index_element_type, axis)
 
 
-@rule("MaxPool", since="opset14", departs=[_SAME, *_NOT_FINITE])
+@rule("MaxPool", since="opset14", departs=[_SAME, _LARGER, *_NOT_FINITE])
 def max_pool_14(
     op: Builder,
     data: Value,

@@ -204,7 +204,16 @@ def transpose(op: Builder, data: Value, order: Value):
     return transposed(op, data, order)
 
 
-@rule("Broadcast")
+_NEGATIVE_SIZE = Departure(
+    name="negative sizes",
+    where="a negative number in the target shape",
+    cpu="gives no elements, or crashes",
+    reference="gives no elements, and rejects -1",
+    follows="runtime",
+)
+
+
+@rule("Broadcast", departs=[_NEGATIVE_SIZE])
 def broadcast_1(
     op: Builder,
     data: Value,
@@ -221,6 +230,7 @@ def broadcast_1(
     "Broadcast",
     since="opset3",
     departs=[
+        _NEGATIVE_SIZE,
         Departure(
             where="`mode=bidirectional` and a target shape of no dimensions, which is not constant",
             cpu="fails, or returns uninitialized memory",

@@ -93,12 +93,13 @@ def mean(work: Arrangement, node: ir.Node) -> None:
     If the mean is quantized, it becomes GlobalAveragePool, which ONNX Runtime computes in integers. Otherwise it becomes the
     mean of averages of windows, so that the tensor is not dequantized. Conditions of this form: the model may contain ONNX
     Runtime's own operators; the spatial dimensions are known, and windows of at most 16 elements along each divide them.
+    A mean of no elements stays a ReduceMean, because ONNX Runtime rejects a GlobalAveragePool of these.
     """
     x, axes = node.inputs[0], None if len(node.inputs) < 2 else constant_array(node.inputs[1])
     if x is None or x.shape is None or axes is None or not node.attributes.get_int("keepdims", 1):
         return
     rank = len(x.shape)
-    if rank < 3 or sorted(int(axis) % rank for axis in axes.reshape(-1)) != list(range(2, rank)):
+    if rank < 3 or sorted(int(axis) % rank for axis in axes.reshape(-1)) != list(range(2, rank)) or 0 in x.shape[2:]:
         return
     op = work.before(node)
     if only_quantizers(node.outputs[0]) and x in work.quantized:

@@ -525,6 +525,20 @@ _LOWEST = np.full((1, 1, 2, 2), -INF, F)
 _GIVEN = {"kernel": [2, 2], "strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0]}
 _shown("MaxPool", 1, "minus infinity", "MaxPool", [static(_LOWEST)], _GIVEN, expected=_LOWEST[:, :, :1, :1])
 
+_GIVEN = {"strides": [2, 2], "pads_begin": [0, 0], "pads_end": [0, 0]}
+_COLUMN = dynamic(np.ones((1, 1, 4, 1), F), dims=[1, 1, 4, -1])
+for _version, _more in ((1, {}), (14, {}), (16, {"dilations": [1, 1]})):
+    _shown(
+        "AvgPool",
+        _version,
+        "windows that are larger",
+        "AvgPool",
+        [_COLUMN],
+        {**_GIVEN, **_more, "kernel": [2, 2], "exclude-pad": False},
+    )
+for _version, _more in ((1, {}), (8, {"dilations": [1, 1]}), (14, {"dilations": [1, 1]})):
+    _shown("MaxPool", _version, "windows that are larger", "MaxPool", [_COLUMN], {**_GIVEN, **_more, "kernel": [2, 2]})
+
 # -- detectors and regions -------------------------------------------------------------------------------------------------
 
 
@@ -685,6 +699,14 @@ _shown(
     [static(_floats([1], [2])), np.array([2, 0])],
     expected=np.zeros((2, 0), F),
 )
+for _version in (1, 3):
+    _shown(
+        "Broadcast",
+        _version,
+        "a negative number",
+        "broadcast",
+        [static(_floats([1], [2])), static(np.array([2, -1]))],
+    )
 _shown("Squeeze", 1, "axes whose dimension", "squeeze", [dynamic(_floats([1], [2]), dims=[-1, -1]), np.array([0, 1])])
 for _version in (1, 3, 11):
     _shown(

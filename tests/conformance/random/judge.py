@@ -403,9 +403,9 @@ def _run(path: Path, arrays: Sequence[np.ndarray], kernels: str) -> list[np.ndar
     return run_session(session, {port.name: array for port, array in zip(session.get_inputs(), arrays, strict=True)})
 
 
-def differing(got: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
+def differing(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], tolerance: Tolerance = CLOSE) -> str:
     """Return the differences of the outputs; "" if they agree."""
-    return next(iter(differences(got, expected).values()), "")
+    return next(iter(differences(got, expected, tolerance=tolerance).values()), "")
 
 
 def differences(

@@ -44,6 +44,8 @@ _OF_ROUNDED_LEVELS = 0.02
 """The same if numbers are rounded to 16 or 8 bits before: more of them have another level."""
 _FAR = 10
 """The factor by which a difference must exceed `_OF_LEVELS` if levels cannot explain it."""
+_LAST_DIGITS = 3e-7
+"""The relative change of the last digits of 32-bit floats."""
 _OFF_LEVELS = 3e-4
 """The relative change that moves numbers away from the middle between two levels."""
 _HUGE = 2.0**63
@@ -57,7 +59,7 @@ def noisy(recipe: Recipe, judge: Judge) -> bool:
     for attempt in range(1, _TRIES + 1):  # compiled again each time, because uninitialized memory changes, too
         if isinstance(first, OracleError):
             return False
-        answer = judge.openvinos(replace(recipe, nodes=tuple(_changed(node, attempt) for node in recipe.nodes)))
+        answer = judge.openvinos(_with_other_digits(recipe, attempt))
         if isinstance(answer, OracleError):
             return False
         if differing(answer, first[0]):
@@ -80,7 +82,7 @@ def differs_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
         alone = replace(recipe, results=(ref,)).pruned()
         others = [alone, alone.static(), replace(recipe, results=(ref, *everything))]
         answers = [answer[0] for answer in map(judge.openvinos, others) if not isinstance(answer, OracleError)]
-        if not any(all(not differing([form[k]], [answer]) for form in ours) for answer in answers):
+        if not any(all(not differing([form[k]], [answer], judge.options.tolerance) for form in ours) for answer in answers):
             return False
     return True
 
@@ -129,7 +131,11 @@ def differs_layer_by_layer(recipe: Recipe, verdict: Verdict, judge: Judge) -> bo
         values |= {(place, index): array for index, array in zip(recipe.outputs(place), answer, strict=True)}
     ours = judge.ours(recipe)
     results = {k: values.get(recipe.results[k]) for k in verdict.apart}
-    return all(array is not None and not differing([form[k]], [array]) for k, array in results.items() for form in ours)
+    return all(
+        array is not None and not differing([form[k]], [array], judge.options.tolerance)
+        for k, array in results.items()
+        for form in ours
+    )
 
 
 def of_levels(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
@@ -157,17 +163,33 @@ def of_levels(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     others = (replace(recipe, nodes=tuple(_changed(node, seed, _OFF_LEVELS) for node in recipe.nodes)) for seed in (1, 2))
     if all(judge.judge(other).kind == "agrees" for other in others):
         return True
-    return judge.judge(_with_wider_limits(recipe)).kind == "agrees"
+    return judge.judge(_with_scaled_limits(recipe, 1 + _OFF_LEVELS)).kind == "agrees"
 
 
-def _with_wider_limits(recipe: Recipe) -> Recipe:
-    """Return the recipe with the constant limits of each FakeQuantize multiplied by a number near 1."""
-    limits = {place for n in recipe.layers() if n.operation == "FakeQuantize" for place, _ in n.inputs[1:]}
-    nodes = list(recipe.nodes)
+def _with_other_digits(recipe: Recipe, seed: int) -> Recipe:
+    """Return the recipe with other last digits of its floats, including the limits of each FakeQuantize.
+
+    Different digits of the limits move a level that is 0 but for rounding, by which others may be divided or multiply
+    infinity.
+    """
+    changed = replace(recipe, nodes=tuple(_changed(node, seed) for node in recipe.nodes))
+    return _with_scaled_limits(changed, 1 + _LAST_DIGITS * (-1) ** seed * seed)
+
+
+def _with_scaled_limits(recipe: Recipe, factor: float) -> Recipe:
+    """Return the recipe with the constant limits of each FakeQuantize, also in bodies, multiplied by a number near 1."""
+    layers = [node for node in recipe.nodes if isinstance(node, Layer)]
+    limits = {place for n in layers if n.operation == "FakeQuantize" for place, _ in n.inputs[1:]}
+    nodes = [
+        replace(node, bodies=tuple(_with_scaled_limits(body, factor) for body in node.bodies))
+        if isinstance(node, Layer) and node.bodies
+        else node
+        for node in recipe.nodes
+    ]
     for place in limits:
         node = nodes[place]
         if isinstance(node, Leaf) and node.constant and node.array is not None and node.array.dtype == np.float32:
-            nodes[place] = replace(node, array=node.array * np.float32(1 + _OFF_LEVELS))
+            nodes[place] = replace(node, array=node.array * np.float32(factor))
     return replace(recipe, nodes=tuple(nodes))
 
 
@@ -437,7 +459,7 @@ def _inferred(path: str) -> list[list[int | None] | None]:
     return [[d.get_length() if d.is_static else None for d in s] if s.rank.is_static else None for s in shapes]
 
 
-def _changed(node: Leaf | Layer, seed: int, least: float = 3e-7) -> Leaf | Layer:
+def _changed(node: Leaf | Layer, seed: int, least: float = _LAST_DIGITS) -> Leaf | Layer:
     """Return the node with other last digits of its floats; a constant vector may be an attribute, and is unchanged."""
     if isinstance(node, Layer) or node.array is None or node.array.dtype.kind not in "fV":
         return node

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.conformance.oracle import Oracle
+from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import __main__ as command
 from tests.conformance.random import models
-from tests.conformance.random.explain import Explanation, explain
-from tests.conformance.random.judge import Judge, differing
+from tests.conformance.random.explain import Explanation, explain, ignores_levels, is_invalid
+from tests.conformance.random.judge import Judge, Verdict, differing
 from tests.conformance.random.near.changes import CHANGES, another_body, changed
 from tests.conformance.random.near.enclosing import enclosed
 from tests.conformance.random.near.networks import FOLDER, check, names, network
 from tests.conformance.random.near.reading import recipe_of
-from tests.conformance.random.noise import beyond_float16, depends_on_known_dimensions, of_levels
+from tests.conformance.random.noise import beyond_float16, depends_on_known_dimensions, noisy, of_levels
 from tests.conformance.random.options import BY_NAME, TARGETED
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, build
 from tests.onnx_specops.ops.gated_delta_layers import arrays, layers
@@ -409,3 +409,124 @@ def test_an_index_into_an_empty_axis_is_excused(oracle: Oracle) -> None:
     verdict = judge.judge(recipe)
     assert verdict.kind == "fails"
     assert explain(recipe, verdict, judge).kind == "departure"
+
+
+_POOL = {"strides": [2, 2], "pads_begin": [0, 0], "pads_end": [0, 0], "kernel": [2, 2], "rounding_type": "floor"}
+
+
+def _pool(wide: int, *, dims: tuple[int, ...] = (1, 2, 4, -1)) -> Recipe:
+    image = np.random.default_rng(0).random((1, 2, 4, wide), np.float32)
+    return Recipe(
+        (
+            Leaf("f32", image, dims),
+            Layer("Sin", "opset1", ((0, 0),), {}),
+            Layer("MaxPool", "opset1", ((1, 0),), {**_POOL, "auto_pad": "explicit"}),
+            Layer("Abs", "opset1", ((2, 0),), {}),
+        ),
+        ((3, 0),),
+    )
+
+
+def test_windows_larger_than_the_data_are_departures(oracle: Oracle) -> None:
+    """OpenVINO rejects them if dimensions are known."""
+    judge, recipe = Judge(oracle), _pool(1)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts", verdict
+    assert is_invalid(recipe, verdict, judge)
+    assert explain(recipe, verdict, judge).kind == "departure"
+    assert isinstance(judge.openvinos(recipe.static()), OracleError)
+    assert not is_invalid(_pool(2), replace(verdict, apart=frozenset([0])), judge)
+
+
+def test_windows_larger_than_the_data_explain_only_results_that_depend_on_them(oracle: Oracle) -> None:
+    pool = _pool(1)
+    recipe = replace(pool, nodes=(*pool.nodes, Layer("Cos", "opset1", ((0, 0),), {})), results=((4, 0), (3, 0)))
+    judge = Judge(oracle)
+    for apart, excused in (({1}, True), ({0, 1}, False), ({0}, False), (set(), False)):
+        assert is_invalid(recipe, Verdict("parts", apart=frozenset(apart)), judge) == excused
+
+
+@pytest.mark.parametrize(("size", "excused"), [(-5, True), (3, False)])
+def test_negative_sizes_are_departures(size: int, excused: bool, oracle: Oracle) -> None:
+    """OpenVINO gives no elements, ONNX Runtime an error."""
+    recipe = Recipe(
+        (
+            Leaf("f32", np.ones(1, np.float32), (1,)),
+            Leaf("i64", np.array([-size]), (1,)),
+            Layer("Negative", "opset1", ((1, 0),), {}),
+            Layer("Broadcast", "opset3", ((0, 0), (2, 0)), {"mode": "numpy"}),
+        ),
+        ((3, 0),),
+    )
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.suspect == excused
+    assert is_invalid(recipe, Verdict("fails", "Name:'v3/Expand'"), judge) == excused
+    if excused:
+        assert explain(recipe, verdict, judge).kind == "departure"
+
+
+@pytest.mark.parametrize("seconded", [True, False])
+@pytest.mark.parametrize("levels", [65536, 65535])
+def test_levels_that_openvino_ignores_are_departures(
+    levels: int, seconded: bool, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CPU plugin does not even clamp to the limits. The reference kernels lack Convolution."""
+    array = np.linspace(-2, 2, 64, dtype=np.float32).reshape(1, 4, 4, 4)
+    weights = np.random.default_rng(0).random((3, 4, 1, 1), np.float32)
+    slide = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "auto_pad": "explicit"}
+    recipe = Recipe(
+        (
+            Leaf("f32", array, array.shape),
+            LOW,
+            replace(HIGH, array=np.array(1.5, np.float32)),
+            Layer(
+                "FakeQuantize",
+                "opset1",
+                ((0, 0), (1, 0), (2, 0), (1, 0), (2, 0)),
+                {"levels": levels, "auto_broadcast": "numpy"},
+            ),
+            Leaf("f32", weights, weights.shape, constant=True),
+            Layer("Abs", "opset1", ((3, 0),), {}) if seconded else Layer("Convolution", "opset1", ((3, 0), (4, 0)), slide),
+        ),
+        ((5, 0),),
+    ).pruned()
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    if levels == 65535:
+        assert verdict.kind == "agrees"
+        assert not ignores_levels(recipe, replace(verdict, kind="parts"), judge)
+        return
+    assert verdict.kind == ("reference" if seconded else "parts"), verdict
+    assert ignores_levels(recipe, verdict, judge)
+    assert explain(recipe, verdict, judge).kind == "departure"
+    # A wrong result of ours is still a finding.
+    ours = Judge.ours
+    monkeypatch.setattr(
+        Judge,
+        "ours",
+        lambda self, r, *q: [[a * (1.01 if _levels(r) == 65536 else 1) for a in form] for form in ours(self, r, *q)],
+    )
+    assert not ignores_levels(recipe, replace(verdict, kind="parts"), judge)
+
+
+def _levels(recipe: Recipe) -> object:
+    return next(layer.attributes["levels"] for layer in recipe.layers() if layer.operation == "FakeQuantize")
+
+
+@pytest.mark.parametrize(("high", "levels", "excused"), [(3, 255, True), (4, 257, False)])
+def test_a_level_that_is_0_but_for_rounding_is_noise(high: float, levels: int, excused: bool, oracle: Oracle) -> None:
+    """OpenVINO's level is 1e-8 for the first limits. Infinity times it depends on its sign, and is NaN for 0."""
+    limits = [Leaf("f32", np.array(limit, np.float32), (), constant=True) for limit in (-high, high)]
+    attributes = {"levels": levels, "auto_broadcast": "numpy"}
+    recipe = Recipe(
+        (
+            Leaf("f32", np.linspace(-0.01, 0.01, 64, dtype=np.float32).reshape(16, 4), (16, 4)),
+            *limits,
+            Layer("FakeQuantize", "opset1", ((0, 0), (1, 0), (2, 0), (1, 0), (2, 0)), attributes),
+            Leaf("f32", np.array([[np.inf]], np.float32), (1, 1)),
+            Layer("Multiply", "opset1", ((3, 0), (4, 0)), {"auto_broadcast": "numpy"}),
+        ),
+        ((5, 0),),
+    )
+    assert noisy(recipe, Judge(oracle)) == excused

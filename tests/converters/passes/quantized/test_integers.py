@@ -24,6 +24,7 @@ STEP = 1 / 64
         ([2, 4, 5, 6], [2, 3], True),
         ([2, 4, 5, 6], [-1, 2], True),
         ([2, 4, 5], [2], True),
+        ([2, 4, 5, 0], [2, 3], False),
         ([2, 4, 5, 6], [3], False),
         ([2, 4, 5, 6], [1, 2, 3], False),
         ([2, 4], [], False),
@@ -33,7 +34,9 @@ STEP = 1 / 64
     ids=str,
 )
 def test_mean(shape: list[int], axes: list[int], pooled: bool, tmp_path: Path) -> None:
-    """A mean over all axes except batch and channels is a pooling; over no axes it is the identity, for rank 2 too."""
+    """A mean over all axes except batch and channels is a pooling; over no axes it is the identity, for rank 2 too. A mean
+    of no elements is 0 in OpenVINO after the next FakeQuantize, or NaN.
+    """
     x = ops.parameter(shape, np.float32, name="x")
     mean = ops.reduce_mean(quantized(x), constant(np.array(axes, np.int64)), True)
     weights = constant(np.float32([[0.5]]))
