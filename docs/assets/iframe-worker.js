@@ -1,4 +1,5 @@
-/* iframe-worker 1.0.4, https://github.com/squidfunk/iframe-worker. Pages on disk can start no worker: an iframe takes its place.
+/* iframe-worker 1.0.4, https://github.com/squidfunk/iframe-worker. Pages on disk cannot start workers, so it
+   starts an iframe instead.
    Copyright (c) 2020-2022 Martin Donath <martin.donath@squidfunk.com>
 
    Permission is hereby granted, free of charge, to any person obtaining a copy

@@ -1,4 +1,4 @@
-// Each cell of a table with many columns is told its heading, which site.css shows on phones.
+// Adds the column heading to each cell of tables with many columns. site.css shows it on phones.
 for (const table of document.querySelectorAll(".md-typeset table:not([class]):has(th:nth-child(5))")) {
   const labels = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
   for (const row of table.tBodies[0].rows) {

@@ -9,7 +9,7 @@
 
 namespace {
 
-// Three visitors: a known one, one without a history, and one who is not in the vocabulary.
+// Three visitors: one in the vocabulary, one without a history, and one outside the vocabulary.
 examples::Values request() {
   examples::Values inputs;
   inputs.add("user", {3}, std::vector<std::string>{"user-0003", "user-0042", "użytkownik"});

@@ -37,7 +37,7 @@ int main(int count, char** arguments) try {
     std::cerr << "stateful MODEL.onnx [LIBRARY]\n";
     return 2;
   }
-  // (Errors only: ONNX Runtime warns about inputs with defaults, which variables need.)
+  // (Errors only, because ONNX Runtime warns about inputs with defaults, which variables need.)
   Ort::Env env(ORT_LOGGING_LEVEL_ERROR, "stateful");
   Ort::SessionOptions options;
   options.RegisterCustomOpsLibrary(std::filesystem::path(count > 2 ? arguments[2] : ONNX_SPECOPS_LIBRARY).c_str());

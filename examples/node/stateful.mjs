@@ -3,7 +3,7 @@
 //     specops convert --variables inputs examples/stateful/model.xml -o stateful.onnx
 //     node stateful.mjs stateful.onnx
 //
-// ONNX Runtime for JavaScript cannot omit inputs with defaults, hence --variables inputs: both inputs of the variable are
+// ONNX Runtime for JavaScript cannot set inputs that have a default. With --variables inputs, both inputs of the variable are
 // required, and NAME.is_set determines whether NAME is used. Prints the inputs and outputs of each run as a line of JSON.
 import * as ort from 'onnxruntime-node';
 import { numbers } from '../web/request.mjs';

@@ -45,7 +45,7 @@ try {
   const session = await ort.InferenceSession.create(bytes, { executionProviders: ['wasm'] });
   const given = request(ort.Tensor);
   const wanted = ['user_ids', 'probabilities', 'best_items', 'best_probabilities'];
-  await session.run(given, wanted); // the first run also makes room for what follows
+  await session.run(given, wanted); // the first run also allocates memory
   const started = performance.now();
   const results = await session.run(given, wanted);
   const taken = performance.now() - started;

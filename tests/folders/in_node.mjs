@@ -1,6 +1,6 @@
 // Runs a converted folder in Transformers.js: node in_node.mjs FOLDER ARCHITECTURE DTYPE INPUTS.json
 // INPUTS.json: {"texts": [...]} for the folder's tokenizer, or {"tensors": {name: {type, dims, data}}}.
-// Prints the outputs: {name: {dims, data}}; of texts also "tokens", what the tokenizer made of them.
+// Prints the outputs: {name: {dims, data}}, and for texts also "tokens", the output of the tokenizer.
 import { readFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import * as transformers from "@huggingface/transformers";

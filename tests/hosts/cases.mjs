@@ -1,4 +1,4 @@
-// Runs the models of a manifest (subjects.py) in an ONNX Runtime for JavaScript and compares with the answers it holds.
+// Runs the models of a manifest (subjects.py) in ONNX Runtime for JavaScript and compares the results with the manifest's.
 
 const arrays = {
   float32: Float32Array,
@@ -34,7 +34,7 @@ function difference(got, wanted, values) {
   return differing < 0 ? '' : `element ${differing} is ${got.data[differing]}, not ${numbers[differing]}`;
 }
 
-// What is wrong with a model, '' where nothing is.
+// Returns the fault of a model, or ''.
 async function fault(ort, entry, model, options) {
   let session;
   try {
@@ -60,7 +60,7 @@ async function fault(ort, entry, model, options) {
   }
 }
 
-// Each model of the manifest; `load` gives a model's bytes, `tell` takes {key, fault}, and {key} before it is tried.
+// Runs each model of the manifest. `load` returns a model's bytes. `tell` receives {key} before a model runs, then {key, fault}.
 export async function runAll(ort, manifest, load, tell, options = {}) {
   for (const entry of manifest) {
     tell({ key: entry.key });

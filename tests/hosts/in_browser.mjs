@@ -1,5 +1,5 @@
-// node in_browser.mjs URL EXAMPLES: as in_node.mjs, in headless Chromium. The server at URL has the manifest and its models in
-// /, this folder in /tests/ and EXAMPLES in /examples/.
+// node in_browser.mjs URL EXAMPLES: like in_node.mjs, in headless Chromium. The server at URL has the manifest and its models
+// in /, this folder in /tests/ and EXAMPLES in /examples/.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';

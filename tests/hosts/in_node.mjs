@@ -1,4 +1,4 @@
-// node in_node.mjs MANIFEST EXAMPLES: a line of JSON for each model; EXAMPLES is where the packages are installed.
+// node in_node.mjs MANIFEST EXAMPLES: prints a line of JSON for each model. EXAMPLES is the folder with the Node packages.
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';

@@ -1,11 +1,11 @@
-// Tables that sort by a click on a heading; long ones are searched and filtered. Without scripts they show all rows in order.
+// A click on a heading sorts a table. Long tables have a search field and a filter. Without scripts, tables show all rows.
 (() => {
   const LONG = 12;
   const key = (row, column) => {
     const cell = row.cells[column];
     return cell ? cell.dataset.sort ?? cell.textContent.trim() : "";
   };
-  // Numbers by value and texts by their letters; cells without a value come last in both directions.
+  // Sorts numbers by value, and texts alphabetically. Cells without a value are last in both directions.
   const sort = (table, column, descending) => {
     const body = table.tBodies[0];
     const rows = [...body.rows].map((row) => [key(row, column), row]);
@@ -16,7 +16,7 @@
     given.sort((a, b) => (descending ? order(b, a) : order(a, b)));
     body.append(...given.map(([, row]) => row), ...rows.filter(([value]) => value === "").map(([, row]) => row));
   };
-  // For phones, where the style sheet puts a row's cells below each other.
+  // For phones, on which the style sheet stacks the cells of a row.
   for (const table of document.querySelectorAll("table")) {
     const labels = table.tHead ? [...table.tHead.rows[0].cells].map((head) => head.textContent) : [];
     for (const row of table.tBodies[0].rows) {
@@ -86,7 +86,7 @@
       show();
     };
   }
-  // What a link leads to is shown, whatever hides it.
+  // Shows the target of a link if it is hidden.
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
@@ -95,7 +95,7 @@
     target.scrollIntoView({ block: "center" });
   };
   addEventListener("hashchange", reveal);
-  // A second click on the same link changes no hash.
+  // A second click on the same link does not change the hash.
   document.addEventListener("click", (event) => {
     if (location.hash && event.target.closest("a[href]")?.getAttribute("href") === location.hash) reveal();
   });
