@@ -27,7 +27,7 @@ class TargetSupport:
         taken: operator -> the number of supported nodes.
         untaken: operator -> the number of unsupported nodes. With a device that ONNX Runtime feeds, these run on the CPU.
         problems: the unsupported layers, with the remedies.
-        assumptions: the name of a value -> what must be true for the target to compute the same.
+        assumptions: the name of a value -> the condition under which the target computes the same.
     """
 
     target: Target

@@ -101,7 +101,7 @@ def _cast(attributes: Attributes, x) -> np.ndarray | None:
     if attributes.get("to") is None or x.dtype == object:
         return None
     target = ir.DataType(attributes["to"])
-    # Fold only conversions on which all runtimes agree: no floats outside the integers' range, no sub-byte types.
+    # Fold only conversions with the same result in all runtimes: no floats outside the integers' range, no sub-byte types.
     if target not in _FOLDED_TYPES:
         return None
     exact = x.dtype.kind in "iub" or target in (ir.DataType.FLOAT, ir.DataType.DOUBLE)

@@ -58,7 +58,7 @@ def substitutes(
         bound: each type variable of the schema with its element type at the node.
         opset: the opset whose operator it is.
         fit_kernels: whether ONNX Runtime's CPU must have a kernel; otherwise only the operator's schema decides.
-        spared: the types for which only the schema decides.
+        spared: the types that only the schema must allow.
     """
     schema = _schema(op_type, domain, opset)
     # Some kernels accept types that the operator's schema does not allow.
@@ -130,7 +130,7 @@ def insert_casts(
         converted_unrounded: the 16-bit floats whose unrounded values the graph's own Casts use as well.
         opset: the opset that the graph is in.
         fit_kernels: whether ONNX Runtime's CPU kernels decide; otherwise only the operators' schemas.
-        spared: types for which only the operators' schemas decide.
+        spared: the types that only the operators' schemas must allow.
     """
     nodes = list(all_nodes(graph))
     names = Names.of(graph)

@@ -49,7 +49,7 @@ def multiply(
         N, K: the dimensions of the matrix.
         block_size: a power of two from 16 on that divides ``K``.
         bits: 4 or 8.
-        offset: what was added to the integers: 0, or half of their range.
+        offset: the number that was added to the integers: 0, or half of their range.
         accuracy_level: see the operator.
     """
     blocks, largest = K // block_size, (1 << bits) - 1

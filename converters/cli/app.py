@@ -53,7 +53,7 @@ def _show_version(wanted: bool) -> None:
         from onnx_specops.runtime.library import has_library, remedy
 
         typer.echo(f"specops {onnx_specops.__version__}")
-        if not has_library():  # pip hides what a build without a compiler prints
+        if not has_library():  # pip hides the message of a build without a compiler
             typer.echo(f"The native kernels are not built. {remedy()}", err=True)
         raise typer.Exit
 

@@ -113,7 +113,7 @@ def other_structure(config: Mapping[str, Any], decoder: Decoder) -> tuple[str, s
 
 
 def _has_only_attention(config: Mapping[str, Any]) -> bool:
-    """Return whether a configuration says that all layers of a hybrid are attention."""
+    """Return whether all layers of a hybrid are attention, according to its configuration."""
     kinds = config.get("layer_types") or config.get("layers_block_type")
     return isinstance(kinds, list) and all(isinstance(kind, str) and kind in _ATTENTION for kind in kinds)
 

@@ -55,13 +55,13 @@ def step_bias(layer: Layer, architecture: Architecture) -> str | None:
 
 
 def skip_scale(layer: Layer, architecture: Architecture) -> str | None:
-    """Return the parameter ``D`` by which a Multiply of a Mamba 2 layer may multiply; ``None`` for other layers."""
+    """Return the parameter ``D`` by which a Multiply of a Mamba 2 layer may scale its input; ``None`` for other layers."""
     place = MODULE_OF_LAYER.match(layer.name) if layer.type == "Multiply" else None
     return None if place is None else architecture.known(f"{place['path']}.D")
 
 
 def convolution_bias(layer: Layer, architecture: Architecture) -> str | None:
-    """Return the bias of the convolution to whose result an Add adds; ``None`` for other layers."""
+    """Return the bias that an Add adds to the result of a convolution; ``None`` for other layers."""
     if layer.type != "Add":
         return None
     for port in layer.inputs:
@@ -72,7 +72,7 @@ def convolution_bias(layer: Layer, architecture: Architecture) -> str | None:
 
 
 def convolutions_without_bias(model: Model, architecture: Architecture) -> Iterator[str]:
-    """Yield the biases of convolutions to whose results nothing is added. An IR omits biases that are all 0."""
+    """Yield the biases of convolutions without an Add after them. An IR omits biases that are all 0."""
     for layer in model.layers:
         place = MODULE_OF_LAYER.match(layer.name) if layer.type in _CONVOLUTIONS else None
         if place is None or any(one.type == "Add" for one in _consumers(layer)):

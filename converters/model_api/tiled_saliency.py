@@ -110,7 +110,7 @@ class SaliencyMaps:
         smaller = op.And(
             *(op.And(op.Less(new, old), op.Greater(new, np.int64(0))) for new, old in ((height, own[0]), (width, own[1])))
         )
-        # A map that is as large as its place in one direction is not resized in the other either.
+        # A map is resized only if its target is smaller in both directions.
         sides = [op.Where(smaller, new, old) for new, old in ((height, own[0]), (width, own[1]))]
         part = op.Cast(_resized(op, tile, *sides), to=_DOUBLE)
         part = op.Slice(part, [0, 0], op.Concat(op.Unsqueeze(height, [0]), op.Unsqueeze(width, [0]), axis=0), [1, 2])

@@ -149,7 +149,7 @@ class Context:
         convert_body: ``convert_body(op, body, inputs)`` emits a nested graph's layers through ``op``. ``inputs`` are the
             values of its Parameters, in the order of ``body.parameters``. It returns the values of its Results.
         variables: the model's variables (ReadValue and Assign) so far, by variable id.
-        remarks: collects what OpenVINO ignores in the file.
+        remarks: collects the parts of the file that OpenVINO ignores.
         ignored_dims: the values whose dimensions in the file are ignored, see `ignore_stated_dims`.
         corrections: the types and dimensions that the file states differently.
     """

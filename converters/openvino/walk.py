@@ -47,7 +47,7 @@ _USER_RULE = "correct the rule, or check that the file is intact"
 def emit(source: Model, corrections: Corrections | None = None) -> Emitted:
     """Apply the rules to all layers. Raise `ConversionError` with everything that cannot be converted.
 
-    ``corrections`` receives what the file states differently.
+    ``corrections`` receives the differences between the file and the computed values.
     """
     emitted = walk(source, corrections)
     if emitted.problems:
@@ -229,7 +229,7 @@ class _Walk:
 
 
 def _check_size(value: Value) -> None:
-    """Raise an error if the number of a value's elements exceeds 64 bits, with which runtimes and shape inference count."""
+    """Raise an error if the number of a value's elements exceeds 64 bits, which runtimes and shape inference use."""
     if value.is_static and (count := math.prod(dim or 0 for dim in value.dims or ())) > _MOST_ELEMENTS:
         raise Malformed(f"a result of the shape {value.dims} has {count:,} elements; expected at most 2^63 - 1")
 

@@ -80,7 +80,7 @@ def gated_by_hard_sigmoid(op: Builder, *, x: Value, gate: Value, whole: Value) -
 
 
 def _fits(x: Value, whole: ir.Value) -> bool:
-    """Return whether the chain has x's shape, to which a constant of a higher rank could add dimensions."""
+    """Return whether the chain has x's shape. A constant of a higher rank could add dimensions."""
     return x.dtype in _FLOATS and x.shape is not None and whole.shape is not None and len(x.shape) == len(whole.shape)
 
 

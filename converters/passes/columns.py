@@ -16,7 +16,7 @@ _BY_COLUMN = frozenset((1, 2, 3, 5, 6, 7, 16))
 
 
 def adds_tensor(node: ir.Node) -> bool:
-    """Return whether a QuantizedConv adds a tensor to its results. An empty constant stands for an omitted one."""
+    """Return whether a QuantizedConv adds a tensor to its results. An empty constant represents an omitted tensor."""
     given = [node.inputs[i] for i in (_ADDEND, _RESIDUAL) if i < len(node.inputs)]
     return any(value is not None and ((array := constant_array(value)) is None or array.size > 0) for value in given)
 

@@ -39,8 +39,8 @@ class _Folding:
         root: the graph.
         names: its names.
         folded: the transposed initializer of each initializer and order.
-        origins: the initializer of which another one is a transposition, and the order. A transposition of this one is
-            computed from the first.
+        origins: for each transposed initializer, the original one and the order. Further transpositions of the transposed
+            one are computed from the original.
     """
 
     root: ir.Graph

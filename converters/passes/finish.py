@@ -156,7 +156,7 @@ class Finished:
         inlined: those that are inlined as standard ONNX, which no kernel replaces.
         clamped: the constants with numbers beyond float16's range.
         opset: the model's opset.
-        assumptions: the name of a value -> what must be true for the results to be equal on the target.
+        assumptions: the name of a value -> the condition under which the results are equal on the target.
     """
 
     without_body: list[str]

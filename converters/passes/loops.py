@@ -25,7 +25,7 @@ def remove_loop(loop: ir.Node) -> None:
 
 
 def clear(body: ir.Graph) -> None:
-    """Detach the nodes of a graph that is no longer needed, so that it uses no values of others."""
+    """Detach the nodes of an unused graph, so that it uses no values of other graphs."""
     body.outputs.clear()
     for node in body:
         for index in range(len(node.inputs)):

@@ -67,7 +67,7 @@ class Rewrite:
     def find(self, model: ir.Model, node: ir.Node) -> language.MatchResult | None:
         """Return the match whose result the node computes, if any.
 
-        Its nodes use no graph input with an initializer, which is no constant: a caller can replace it.
+        Its nodes use no graph input with an initializer, which is not a constant, because a caller can replace it.
         """
         assert node.graph is not None
         for pattern in self.patterns:

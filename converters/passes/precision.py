@@ -35,7 +35,8 @@ class InFloat32(InPlacePass):
     Where a value is rounded to float16, the Cast stays:
 
     - between float32 and an 8-bit float: FakeConvert rounds twice, as OpenVINO does;
-    - if it is computed from constants only: OpenVINO rounds these when it loads the model, but not what it computes later.
+    - if it is computed from constants only: OpenVINO rounds these when it loads the model, but not values that it computes
+    later.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -46,7 +47,7 @@ class InFloat32(InPlacePass):
 
 
 def _rounded_constants(model: ir.Model) -> set[ir.Value]:
-    """Return the results of Casts that round what is computed from constants to float16. Insert a Cast after each of them,
+    """Return the results of Casts that round values computed from constants to float16. Insert a Cast after each of them,
     which becomes one to float32.
     """
     constants: set[ir.Value | None] = {None}

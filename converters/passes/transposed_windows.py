@@ -37,7 +37,7 @@ class TransposedAxis:
     def of(cls, kernel: int, stride: int, begin: int, end: int, more: int) -> Self | None:
         """Return the dimension for pads and an output padding.
 
-        It is ``None`` if the convolution would have negative pads, or weights of which most are zeros, because the stride is
+        It is ``None`` if the convolution would have negative pads, or weights that are mostly zeros, because the stride is
         much larger than the kernel.
         """
         taps = -(-kernel // stride)

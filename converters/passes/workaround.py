@@ -23,7 +23,7 @@ class Workaround(InPlacePass):
         equal: whether ONNX Runtime computes the same from a node and from its replacement. Only then are they compared.
         finite: whether they are the same for finite numbers only.
         tolerance: the allowed absolute difference.
-        assumptions: after the pass, what must be true for the same results, by the name of a value.
+        assumptions: after the pass, the conditions under which the results are the same, by the name of a value.
     """
 
     operators: ClassVar[frozenset[str]]

@@ -670,7 +670,7 @@ def backward_slices(node: ir.Node) -> bool:
 
 
 _UNKNOWN_SIZE = 2**31
-"""A size for which only the largest numbers are after the last element."""
+"""The assumed size of an unknown dimension. Only larger numbers, such as the largest int64, are beyond its last element."""
 
 
 @limit("Div", "by a constant 0")

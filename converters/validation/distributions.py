@@ -33,7 +33,7 @@ class Distribution(Generic[Row]):
     """Histograms of one tensor.
 
     Attributes:
-        of: the row of a comparison to which it belongs.
+        of: the row of the comparison that contains it.
         edges: the edges of the bins of values, one more than there are bins.
         expected, got: the number of elements in each bin, of the expected and the actual values.
         error_edges: the edges of the bins of absolute errors, at equal ratios.

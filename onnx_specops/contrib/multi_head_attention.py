@@ -1,4 +1,4 @@
-"""MultiHeadAttention: attention with several heads. The heads of a token are adjacent in its row."""
+"""MultiHeadAttention: attention with several heads. The heads of a token are adjacent."""
 
 from __future__ import annotations
 

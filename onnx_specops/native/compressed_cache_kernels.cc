@@ -217,7 +217,7 @@ ALWAYS void multiply_rows(const float* a, const float* rows, std::int64_t step, 
   sums(parts).store(to);
 }
 
-// --------------------------------------------------------------------------------------- few rows by a cache as it lies
+// ---------------------------------------------------------------------------------------- few rows by an unpacked cache
 
 // Prefetches cache lines.
 ALWAYS void fetch(const std::uint8_t* from, std::int64_t bytes) {

@@ -31,7 +31,7 @@ def levels(result: np.ndarray, y_scale: np.ndarray, y_zero_point: np.ndarray) ->
 
 
 def emitted_levels(op: Builder, result: Value, y_scale: Value, y_zero_point: Value) -> Value:
-    """Emit what `levels` computes."""
+    """Emit the computation of `levels`."""
     if y_zero_point.dtype is not None and y_zero_point.dtype.name == "FLOAT":
         return result
     return op.QuantizeLinear(result, scalar(op, y_scale), scalar(op, y_zero_point))

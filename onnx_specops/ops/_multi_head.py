@@ -1,4 +1,4 @@
-"""Shared code of the operators for multi-head attention. The heads of a token are adjacent in its row."""
+"""Shared code of the operators for multi-head attention. The heads of a token are adjacent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention: multi-head attention. The heads of a token are adjacent in its row."""
+"""Attention: multi-head attention. The heads of a token are adjacent."""
 
 from __future__ import annotations
 

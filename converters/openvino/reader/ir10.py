@@ -55,12 +55,12 @@ def run_time_information(model: Model) -> dict[str, Any]:
 
 
 def input_type(model: Model, kind: ElementType) -> ElementType:
-    """Return the element type of an input for that of its Parameter. In version 10, f16 becomes f32."""
+    """Return an input's element type, from its Parameter's type. In version 10, f16 becomes f32."""
     return ElementType.F32 if is_early(model) and kind is ElementType.F16 else kind
 
 
 def output_type(model: Model, kind: ElementType) -> ElementType:
-    """Return the element type of an output for that of its value. Version 10 has only two."""
+    """Return an output's element type, from its value's type. Version 10 has only two."""
     if not is_early(model):
         return kind
     wide = (ElementType.I32, ElementType.I64, ElementType.U32, ElementType.U64)

@@ -21,7 +21,7 @@ _MAX_SEARCHED = 128  # attributes
 _LAST_LINE = 65535
 """The last line that an element of libxml2 stores."""
 _START_TAG = re.compile(rb"<(?:!--.*?-->|!\[CDATA\[.*?\]\]>|\?.*?\?>|([^!?/]))", re.DOTALL)
-"""A start tag (group 1), or what may contain the text of one."""
+"""A start tag (group 1), or markup that may contain the text of a start tag."""
 _KINDS = {
     (4, b"TFL3"): ("a TensorFlow Lite model", "rename it: its name must end in .tflite"),
     (0, b"GGUF"): ("a GGUF model", "export the original model with optimum-intel"),

@@ -23,7 +23,7 @@ RESIZED = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
 """The types that Resize interpolates."""
 
 RESIZED_TO_NEAREST = RESIZED | {ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32}
-"""The types of which Resize selects the nearest elements."""
+"""The types that Resize supports in the mode nearest."""
 
 DFT_BY_PRODUCT = 2048
 """The largest size for which a MatMul with a matrix of waves is better than DFT."""

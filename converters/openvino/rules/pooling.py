@@ -168,7 +168,7 @@ def max_pool_14(
 def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
     """AdaptiveAvgPool-8: window i of n over ``size`` elements is ``[i * size // n, ceil((i + 1) * size / n))``.
 
-    Means of integers are rounded to the nearest, as in AvgPool, but that of all elements is truncated, as in ReduceMean.
+    Means of integers are rounded to the nearest, as in AvgPool, but the mean of all elements is truncated, as in ReduceMean.
     """
     rank = _adaptive_rank(data, output_shape)
     sizes, counts = spatial_shape(op, data, rank), op.Cast(output_shape, to=_INT64)
@@ -308,7 +308,7 @@ def _adaptive_windows(
 
 
 def _end_padding(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, rounding: str) -> tuple[Value, Value]:
-    """Return the padding before and after the data with which windows rounded down have the layer's number."""
+    """Return the padding before and after the data with which rounding down gives the layer's number of windows."""
     if len(kernel) != at.rank or min(kernel) < 1:
         raise Malformed(f"its kernel size {list(kernel)} does not fit {at.rank} spatial dimensions")
     sizes = op.const(list(kernel))

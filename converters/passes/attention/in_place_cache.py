@@ -30,7 +30,7 @@ from onnx_specops.building import Builder, Value, new_value
 from onnx_specops.replacing import replace_value
 
 _HIDDEN = -1e30
-"""A score to which this is added equals this."""
+"""The sum of this number and any score equals this number."""
 
 _COUNTER = "past_length"
 """The variable that counts the tokens of the caches."""

@@ -17,7 +17,7 @@ from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import dimension
 
 ABSORBING = -1e30
-"""A score to which this is added equals this."""
+"""The sum of this number and any score equals this number."""
 
 _LOW = -1e38
 """Absorbs every score up to 1e30, and differs from the lowest number."""

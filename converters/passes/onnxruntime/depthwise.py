@@ -140,7 +140,7 @@ def _of_convolution(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | No
 
 
 def _of_pool(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | None:
-    """Return the windows of an average pool, each of which has an element that counts."""
+    """Return the windows of an average pool if each contains an element that counts."""
     x, results = node.inputs[0], static_shape(node.outputs[0])
     sizes = None if x is None else static_shape(x)
     kernel = list(node.attributes.get_ints("kernel_shape"))
@@ -166,8 +166,8 @@ def _of_pool(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | None:
         counts = counts * np.reshape(inside, [count if i == k else 1 for i in range(rank)])
     if not counts.size or counts.min() < 1:
         return None
-    # With a factor of 1 / n, no average of integers crosses a half, where a quantization rounds: k / n is never a half, or
-    # the factor is exact.
+    # With a factor of 1 / n, no average of integers crosses a half, at which a quantization rounds: k / n is never a half,
+    # or the factor is exact.
     same = int(counts.flat[0]) if (counts == counts.flat[0]).all() else 0
     is_factor = same > 0 and (same % 2 == 1 or same & (same - 1) == 0)
     weights = np.full([*kernel, results[1]], 1 / same if is_factor else 1, np.float32)

@@ -163,7 +163,7 @@ def affine(
     rest = np.where((np.abs(rest) > 0.5) & (np.abs(rest) < 0.5 + NEAR), np.copysign(0.5, rest), rest)
     with np.errstate(over="ignore"):  # limits beyond float16
         is_half = rounded and all((limit.astype(np.float16) == limit).all() for limit in (low, high))
-    # A range without zero has no zero: what follows may divide by its numbers.
+    # A range without zero must not get one, because later nodes may divide by the numbers.
     is_near = (np.abs(rest) <= (_NEAR_IN_HALVES if is_half else NEAR)) & (low <= 0) & (high >= 0)
     if not is_near.all() and (not offsets or _TYPES[levels] is not np.uint8 or (np.abs(rest) > _MOST_OFFSET).any()):
         return None

@@ -166,7 +166,7 @@ def _as_product(
     neighbors = []
     for offsets in itertools.product(*(range(size) for size in stated.kernel)):
         begins = [offset * step for offset, step in zip(offsets, stated.dilations, strict=True)]
-        # The last neighbor ends with the data, the others the same distance before it.
+        # The last neighbor ends at the end of the data. The others end as far before it as they begin before the last one.
         ends = [begin - (size - 1) * step for begin, size, step in zip(begins, stated.kernel, stated.dilations, strict=True)]
         ends = [end if end < 0 else np.iinfo(np.int64).max for end in ends]
         is_all = not any(begins) and all(end > 0 for end in ends) and all(step == 1 for step in stated.strides)

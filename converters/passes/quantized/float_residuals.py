@@ -25,8 +25,9 @@ _PROGRAMS = {"add 0 1": False, "add 0 1;relu 10": True}
 class AddFloatResiduals(InPlacePass):
     """Add floats, and compute a Relu after it, in the QuantizedConv that computes one of the addends.
 
-    Conditions: both addends have the known shape of the sum; the convolution's result is float, is no output, has no other
-    consumer, and nothing is added to it yet; the Relu is part of the same Elementwise, or the only consumer of the sum.
+    Conditions: both addends have the known shape of the sum; the convolution's result is float, is not an output, has no
+    other consumer, and nothing is added to it yet; the Relu is part of the same Elementwise, or the only consumer of the
+    sum.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -28,7 +28,7 @@ class _Quantization:
 
     Attributes:
         quantizer: the QuantizeLinear.
-        division: the scales of channels by which the value is divided before.
+        division: the per-channel scales by which the value is divided first.
         shift: the quantization whose shift is added before both.
     """
 
@@ -46,7 +46,7 @@ def quantize_parts(work: Arrangement, node: ir.Node) -> None:
     """Quantize the inputs of a Concat instead of its result.
 
     Conditions: it concatenates channels of known number; all consumers of its result quantize it to 8 bits, with one scale
-    or one for each channel; and a convolution computes one of its inputs, all consumers of which quantize it too.
+    or one for each channel; and one of its inputs is computed by a convolution and only has consumers that quantize it too.
     """
     value = node.outputs[0]
     parts = [part for part in node.inputs if part is not None]

@@ -49,7 +49,7 @@ def product(work: Arrangement, node: ir.Node) -> None:
 
 
 def _offsets(op: Builder, a: Affine, found: Weights, shape: Sequence[int]) -> np.ndarray:
-    """Return what the offset of the first matrix adds to each column of its product with weights."""
+    """Return the number that the offset of the first matrix adds to each column of its product with weights."""
     zero = found.affine.zero_point
     matrix = arranged(found, op, lambda numbers: numbers, shape, ir.DataType.from_numpy(zero.dtype)).const_value
     assert matrix is not None and a.offset is not None

@@ -51,7 +51,7 @@ class LookedUpMasks(Workaround):
 
 
 def _integers(value: ir.Value) -> Value | None:
-    """Return the integers of which booleans are a Cast."""
+    """Return the integers that a Cast converts to booleans."""
     node = value.producer()
     if node is None or node.domain or node.op_type != "Cast":
         return None

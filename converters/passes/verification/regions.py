@@ -88,7 +88,7 @@ def region(
 
 
 def _moved_from(value: ir.Value, inputs: Collection[ir.Value]) -> bool:
-    """Return whether a value has the elements of another one of ``inputs``, of which it cannot be independent."""
+    """Return whether a value contains only elements of another one of ``inputs``, so that it depends on it."""
     while (node := value.producer()) is not None and node.op_type in _MOVES and not node.domain:
         first = node.inputs[0]
         if first is None or first in inputs:
@@ -123,7 +123,7 @@ def _ancestors(values: Sequence[ir.Value]) -> set[ir.Value]:
 
 
 def _collect(values: Sequence[ir.Value], is_input: Callable[[ir.Value], bool], inputs: dict[ir.Value, None]) -> None:
-    """Walk back from ``values``, and add the values at which a path begins or ``is_input`` ends it to ``inputs``."""
+    """Walk back from ``values`` until ``is_input`` is true or a path begins, and add these values to ``inputs``."""
     seen: set[ir.Value] = set()
     pending = list(values)
     while pending:

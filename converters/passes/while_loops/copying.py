@@ -210,7 +210,7 @@ def copied(op: Builder, loop: ir.Node, change: Change, pairs: list[tuple[ir.Valu
 
 
 def _numbers(value: ir.Value) -> Dims:
-    """Return the dimensions of a body's input. Names may stand for other numbers in the next iteration."""
+    """Return the dimensions of a body's input. Names may represent other numbers in the next iteration."""
     found = symbolic_dims(value)
     return None if found is None else [dim if isinstance(dim, int) else None for dim in found]
 
@@ -315,7 +315,7 @@ def _is_weight(node: ir.Node, inputs: Sequence[ir.Value | None], moved: Collecti
 
 
 def _keep_marks(old: ir.Value, new: Value) -> None:
-    """Copy what rules state about a value and its node."""
+    """Copy the properties that rules state about a value and its node."""
     if new.producer() is None:
         return
     if isinstance(old, Value) and old.unrounded:

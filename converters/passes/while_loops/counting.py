@@ -124,7 +124,7 @@ def _conjuncts(value: ir.Value) -> list[ir.Node] | None:
 
 
 def _ordered(comparison: ir.Node) -> list[ir.Value]:
-    """Return the values of which the first must be less than the second."""
+    """Return the compared values; the condition is that the first is less than the second."""
     given = [_plain(value) for value in comparison.inputs if value is not None]
     return given if comparison.op_type == "Less" else given[::-1]
 

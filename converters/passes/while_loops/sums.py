@@ -125,7 +125,7 @@ def _added(add: ir.Node, body: ir.Graph, start: int, stop: int, depth: int) -> S
 
 
 def _first_column(node: ir.Node, value: ir.Value) -> int | None:
-    """Return the column of the input with which a part begins, for a Split or Slice of columns."""
+    """Return the column of the input at which a part begins, for a Split or Slice of columns."""
     given = node.inputs[0]
     width = None if given is None else _width(given)
     own = _width(value)
