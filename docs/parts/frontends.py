@@ -15,7 +15,7 @@ _FRONTENDS = {
     "pt2": ("PyTorch", "`.pt2`", "PyTorch 2.14"),
     "onnx": ("ONNX", "`.onnx`", "opset 21"),
 }
-"""Each format of tests/conformance/frontends: OpenVINO's frontend, the files, and what wrote them."""
+"""Each format of tests/conformance/frontends: OpenVINO's frontend, the files, and the library that wrote them."""
 
 
 def rows() -> Iterator[str]:

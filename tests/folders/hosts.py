@@ -30,7 +30,7 @@ class Result:
     """The difference between a host and OpenVINO.
 
     Attributes:
-        compared: what was compared.
+        compared: the kind of values that were compared.
         error: the largest difference, in the unit that ``compared`` names.
         most: the tolerance.
         loaded: the class that loaded the folder.

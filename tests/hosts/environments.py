@@ -21,8 +21,8 @@ class Environment:
 
     Attributes:
         name: the name of its folder.
-        packages: what pip installs.
-        removed: what they require and the tests do not use.
+        packages: the packages to install.
+        removed: the packages that they require and the tests do not use.
     """
 
     name: str

@@ -314,7 +314,7 @@ def make(name: str, folder: Path) -> None:
     base, bits = COMPRESSED.get(name, (name, None))
     class_name, settings = {**CONFIGURATIONS, **HYBRID}[base]
     torch.manual_seed(1)
-    # larger weights make the sums over all tokens inaccurate by which optimum-intel computes the recurrence of Mamba
+    # with larger weights, optimum-intel's sums over all tokens, which compute Mamba's recurrence, are inaccurate
     spread = {"mamba": 0.2, "zamba2": 0.25}.get(base, 0.5)
     configuration = getattr(transformers, class_name)(**settings, initializer_range=spread)
     torch_model = transformers.AutoModelForCausalLM.from_config(configuration).eval()

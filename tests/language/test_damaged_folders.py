@@ -21,7 +21,7 @@ from tests.language.recorder import Recorder
 HERE = Path(__file__).parent
 FOLDERS = ("vision/qwen3.5", "vision/gemma3", "vision/mistral3", "speech/whisper_speech", "hybrids/lfm2", "models/llama")
 VALUES: list[Any] = ["x", "", -1, 0, 10**9, 2**70, 1.5, float("nan"), float("inf"), True, [], [1], [[]], {}, {"a": 1}]
-"""Values instead of those of a key, besides ``null`` and none."""
+"""Replacement values of a key, in addition to ``null`` and a missing key."""
 
 _VOCABULARY = 50  # longer objects are those of a tokenizer
 

@@ -108,7 +108,7 @@ def test_grammars_restrict_the_text(place: Path, kind: str, grammar: str, fits: 
 
 
 def test_adapters_need_inputs_that_an_ir_lacks(place: Path) -> None:
-    """docs/language-models.md says so: LoRA adapters must be merged before the export."""
+    """LoRA adapters must be merged before the export, as docs/language-models.md states."""
     ort = pytest.importorskip("onnxruntime")
     adapter = ort.AdapterFormat()
     adapter.set_adapter_version(1)

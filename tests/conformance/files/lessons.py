@@ -315,7 +315,7 @@ def output_called_as_a_layer():
 
 
 def pooling_without_names():
-    """An operation with two outputs, of which the file has the first."""
+    """An operation with two outputs. The file contains only the first one."""
     net = Net()
     x = net.parameter((1, 1, 4, 5))
     data = 'strides="1,1" dilations="1,1" kernel="2,2" pads_begin="0,0" pads_end="0,0" index_element_type="i64" axis="0"'

@@ -1,8 +1,8 @@
 """Torchvision without its compiled operators.
 
 Its wheel on PyPI is built for CUDA's torch, and its compiled part does not load with torch for the CPU. Detectors are then
-traced with suppression and ROI alignment defined here. Only their names matter, by which OpenVINO's importer recognizes
-them.
+traced with suppression and ROI alignment defined here. Only their names matter, because OpenVINO's importer recognizes
+operators by name.
 """
 
 from __future__ import annotations

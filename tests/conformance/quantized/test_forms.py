@@ -136,7 +136,7 @@ def test_form(build: Any, kind: Any, tmp_path: Path) -> None:
     )
     session = onnx_specops.InferenceSession(tmp_path / "model.onnx")
     got = np.stack([session.run(None, {"x": run})[0].astype(np.float32) for run in runs])
-    # where OpenVINO's integers saturate, only the exact levels are left, of which one or two may differ
+    # where OpenVINO's integers saturate, only the exact levels are left, and one or two of them may differ
     allowed = ONE_LEVEL if SATURATES else 0.002
     assert min(relative_l2(got, exact), relative_l2(got, shipped)) <= allowed
     assert relative_l2(got, exact) <= max(relative_l2(shipped, exact), 0.002) * 1.2

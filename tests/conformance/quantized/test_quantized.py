@@ -23,7 +23,7 @@ NAMES = sorted(file.stem for file in FILES.iterdir())
 SHIPPED = {"INFERENCE_PRECISION_HINT": "f32"}
 EXACT = {**SHIPPED, "LP_TRANSFORMS_MODE": "NO", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 ONE_LEVEL = 0.003
-"""The effect of one or two values rounded to the neighboring level, by which any two computations differ."""
+"""The effect of one or two values that round to the neighboring level. Any two implementations differ as much."""
 
 
 def openvino_outputs(path: str, runs: list[np.ndarray], settings: dict[str, str]) -> list[np.ndarray]:

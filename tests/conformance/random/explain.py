@@ -33,9 +33,9 @@ _EVERYWHERE = ("f64", "i64", "u32", "u64")
 _INTEGER = re.compile(r"[iu]\d+")
 # The difference of shapes of two empty results: the CPU plugin loses track of unknown dimensions in this case.
 _EMPTY = re.compile(r"cpu: output \d+: \[\] \[[^]]*\b0\b[^]]*\] instead of \[\] \[[^]]*\b0\b")
-# Messages where OpenVINO does not check: it counts no elements, neither for a Reshape nor for limits of higher rank than the
-# data or of data of unknown dimensions. It ignores invalid axes and sizes, also the axes of a Squeeze whose sizes are not
-# 1. With limits larger than the data it accesses memory out of bounds.
+# Messages for inputs that OpenVINO does not check. It does not count the elements of a Reshape, or of limits of higher rank
+# than the data or of data of unknown dimensions. It ignores invalid axes and sizes, also the axes of a Squeeze whose sizes
+# are not 1. With limits larger than the data it accesses memory out of bounds.
 _OVERLOOKED = re.compile(
     r"\((Reshape|FakeQuantize), id \d+\): .* Reshape: \d+ elements cannot become|its batch_dims -\d+ is out of range"
     r"|\(FakeQuantize, id \d+\): its limits (are larger|have more dimensions) than its data"

@@ -169,7 +169,7 @@ def of_levels(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 def _with_other_digits(recipe: Recipe, seed: int) -> Recipe:
     """Return the recipe with other last digits of its floats, including the limits of each FakeQuantize.
 
-    Different digits of the limits move a level that is 0 but for rounding, by which others may be divided or multiply
+    With different digits, a level that is 0 except for rounding moves. Other layers may divide by it, or multiply it by
     infinity.
     """
     changed = replace(recipe, nodes=tuple(_changed(node, seed) for node in recipe.nodes))
@@ -301,8 +301,8 @@ def amplified(
 ) -> bool:
     """Return whether OpenVINO agrees with us if the layers from some layer on get our values of the previous ones.
 
-    These values agree with OpenVINO's, and the later layers amplify the remaining difference. ``explained`` tells whether a
-    difference of the later layers with our values has a known reason.
+    These values agree with OpenVINO's, and the later layers amplify the remaining difference. ``explained`` returns whether
+    a difference of the later layers with our values has a known reason.
     """
     if verdict.kind not in ("parts", "reference"):
         return False
@@ -394,8 +394,8 @@ def takes_from_nothing(recipe: Recipe, verdict: Verdict, place: int, judge: Judg
 def tied(single: Recipe, found: Verdict, judge: Judge, followed: Collection[str] = ("cpu",)) -> bool:
     """Return whether a layer rounds floats to integers, and differs by one where its float is halfway.
 
-    The float is OpenVINO's result for the same numbers as floats, by its CPU plugin or the other ``followed`` references,
-    with which we must agree.
+    The float is OpenVINO's result for the same numbers as floats, by its CPU plugin or the other ``followed`` references. We
+    must agree with it.
     """
     if found.apart is None:
         return False

@@ -595,7 +595,7 @@ def _element(count: int, index: int) -> Recipe:
 
 
 def test_an_element_of_an_empty_tensor(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ONNX Runtime rejects what OpenVINO reads out of bounds, or as 0."""
+    """ONNX Runtime rejects an index for which OpenVINO reads out of bounds, or reads 0."""
     judge, recipe = Judge(oracle), _element(0, 0)
     verdict = judge.judge(recipe)
     assert verdict.kind == "fails" and "Name:'v6/" in verdict.text, verdict

@@ -383,7 +383,7 @@ def test_levels_of_boxes() -> None:
 
 
 def test_images_before_boxes_stay_float16() -> None:
-    """The near miss: only the pooling of regions and its boxes are float32, not what computes the image."""
+    """The near miss: only the pooling of regions and its boxes are float32, not the computation of the image."""
     x, boxes = ops.parameter([1, 2, 64, 64], np.float32, name="x"), ops.parameter([40, 4], np.float32, name="boxes")
     weights = np.random.default_rng(0).standard_normal((2, 2, 3, 3)).astype(np.float32)
     image = ops.convolution(x, ops.constant(weights), [1, 1], [1, 1], [1, 1], [1, 1])

@@ -260,7 +260,7 @@ def test_positions_after_padding(change: Any, seen: Any, inside: int) -> None:
 
 
 def test_caches_of_two_attentions() -> None:
-    """GroupQueryAttention moves padding behind the tokens of later runs, where the other attention would not expect it."""
+    """GroupQueryAttention moves padding after the tokens of later runs, where the other attention does not expect it."""
     assert agrees(layer(second=False), PADDED).grouped == 1
     decoder = agrees(layer(second=True), PADDED)
     assert list(decoder.kept) == ["other nodes use its cache, in which the operator moves padding"]

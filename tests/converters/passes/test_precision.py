@@ -280,7 +280,7 @@ def test_float32_rounds_to_8_bits_by_way_of_float16(kind: str, opset: int, tmp_p
 
 @pytest.mark.parametrize("options", [{"precision": "float32"}, {"target": "standard"}, {"target": "opencv"}])
 def test_float32_rounds_constants_to_float16(options: dict[str, str]) -> None:
-    """OpenVINO rounds constants, also computed ones and integers, and not what it computes when the model runs."""
+    """OpenVINO rounds constants, including integers and computed constants, but not values that it computes at run time."""
     x = op.parameter([4], np.float32, name="x")
     numbers = op.constant(np.array([0.1, 2049, -1e-9, 3], np.float32))
     integers = op.constant(np.array([2049, 4099, 1, -2051], np.int32))

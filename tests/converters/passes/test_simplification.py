@@ -238,7 +238,7 @@ def test_small_weights_are_decompressed_on_request() -> None:
     ],
 )
 def test_large_intermediate_results(used, found: list[str]) -> None:
-    """Numbers of which only a part is used."""
+    """Only some of the numbers are used."""
 
     def emit(op, x):
         return op.Add(x, used(op, op.Range(op.const(0), op.const(70_000), op.const(1))))

@@ -393,7 +393,7 @@ def test_concatenations_of_a_concatenation_with_itself(count: int, nodes: int) -
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_long_row_of_concatenations(shared: bool) -> None:
-    """Each has one more part; if another one has each, too, none has more than 64 inputs."""
+    """Each Concat adds one part. If one more Concat uses all of them, the merged ones have at most 64 inputs."""
 
     def emit(op: Any, x: Any) -> Any:
         values = [op.Neg(x)]

@@ -22,7 +22,7 @@ class Family:
     Attributes:
         start: adds the inputs, and returns the value of the first step and all values that the end needs.
         steps: the steps by name.
-        end: adds what consumes the value of the last step, and returns the outputs.
+        end: adds the consumers of the last step's value, and returns the outputs.
     """
 
     start: Callable[[Net], tuple[Port, ...]]

@@ -1,4 +1,4 @@
-"""Limits belong to the operators: every form rejects what exceeds them."""
+"""Limits of operators: every implementation rejects values beyond them."""
 
 from __future__ import annotations
 

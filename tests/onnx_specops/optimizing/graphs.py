@@ -1,4 +1,4 @@
-"""Small models, and a comparison with what they compute after their nodes were replaced."""
+"""Small models, and a comparison of their results before and after nodes are replaced."""
 
 from __future__ import annotations
 

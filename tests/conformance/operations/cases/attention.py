@@ -21,7 +21,7 @@ def _attentions():
     mask, boolean = _values(2, 1, 4, 5), np.random.default_rng(1).random((2, 3, 4, 5)) < 0.6
     nought, scale, sink = np.array(0, np.float32), np.array(0.3, np.float32), _values(1, 3, 1, 1)
     boolean[0, 0, 0] = False  # nothing left to attend to: NaN
-    infinite, hidden = k.copy(), np.ones((4, 5), bool)  # NaN for the queries of which the hidden score is infinite
+    infinite, hidden = k.copy(), np.ones((4, 5), bool)  # NaN for the queries whose hidden score is infinite
     infinite[0, 0, 3, 2], hidden[:, 3] = np.inf, False
     for name, attributes, *arrays in (
         ("4d", free, q, k, v),

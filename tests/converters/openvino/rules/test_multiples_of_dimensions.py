@@ -80,7 +80,7 @@ def _thirds():
 
 
 def _quarters():
-    """Three times a tensor has no quarter of the same length for all sizes."""
+    """The length of three times a tensor is not always a multiple of four."""
     x = _floats("x", None, None)
     whole = ops.concat([x, x, x], 0)
     quarter = ops.divide(_size(whole, 0), _numbers(4))

@@ -60,8 +60,8 @@ QUERY, KEY, VALUE = (2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 6)
 
 
 def _lowered_with(emit: Callable[..., Value], mask: tuple[ir.DataType, Any, np.ndarray]) -> set[str]:
-    """Return the operators in a graph with Attention, or none without it, for a mask that is an input; both graphs must
-    agree.
+    """Return the operators in a graph with Attention whose mask is an input, or an empty set if it has no Attention. The
+    results must be those of the original graph.
     """
     dtype, dims, array = mask
 

@@ -53,7 +53,7 @@ def test_conditions(emit, found: bool) -> None:
 
 
 def test_transposes_after_the_parts() -> None:
-    """They are merged with those of the parts, or remain none."""
+    """They are merged with the Transposes of the parts, and those without effect are removed."""
 
     def emit(op: Builder, x: Value) -> list[Value]:
         first, second, third = _parts(op, x, [2, 0, 3, 4, 1], 0, [0])
@@ -79,7 +79,7 @@ def test_unequal_parts_stay() -> None:
 
 @pytest.mark.parametrize("opset", [13, 17])
 def test_older_opsets_stay(opset: int) -> None:
-    """Their Split has no number of outputs."""
+    """Split of these opsets has no attribute ``num_outputs``."""
     assert not any(isinstance(step, SplitBeforeTranspose) for step in fusion_guards(opset))
 
 

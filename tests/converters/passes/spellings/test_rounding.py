@@ -23,7 +23,7 @@ LARGE = np.array([[2**23 + 1, 2**23 + 3, -(2**23) - 1, 2**24 + 2, 2**22 + 1.5, -
 def test_rounding_to_even(emit: Any, changed: bool) -> None:
     model = spelled("Floor for Round", emit, HALVES)
     assert ("Round" not in operators(model)) and (len(model.graph) > 1) is changed
-    spelled("Floor for Round", emit, LARGE)  # to which nothing below 1 can be added
+    spelled("Floor for Round", emit, LARGE)  # adding a number below 1 does not change these
     spelled("Floor for Round", emit, np.array([np.inf, -np.inf, np.nan, 1.5], np.float32))
 
 

@@ -58,7 +58,7 @@ def test_the_size_must_be_known() -> None:
         ([3], [1], [-1], [-2], ["Gather"]),
         ([1, 9], [3, -9], [1, 0], [1, -1], ["Gather", "Slice"]),
         ([4], [-1], [1], [-1], ["Gather"]),  # nothing is before the last element
-        ([-9], [-20], [1], [-1], ["Gather"]),  # the first element, at which a start before it begins
+        ([-9], [-20], [1], [-1], ["Gather"]),  # the first element, because the start is before it
         ([-6], [-5], [1], [-1], ["Gather"]),  # nothing
         ([-9], [-20], [1], [1], ["Slice"]),
         ([1], [9], [1], [2], ["Slice"]),
