@@ -149,12 +149,13 @@ def _read(made: Recipe) -> Recipe:
 
 
 def test_layers_and_ports_of_bodies_change(oracle: Oracle) -> None:
-    """OpenVINO runs the changed bodies, and the converter computes the same."""
+    """OpenVINO runs the changed bodies, and the converter computes the same, except for known departures."""
     judge, operators, ports = Judge(oracle), set(), set()
     for seed in range(30):
         made, changed_ = oracle.ask(_changed_loop, seed)
         verdict = judge.judge(changed_)
-        assert not verdict.found or verdict.unseconded, changed_  # the reference kernels reject some models, as we do
+        # The reference kernels reject some models, as we do, and OpenVINO does not check whether updates fit their indices.
+        assert not verdict.found or verdict.unseconded or explain(changed_, verdict, judge).kind == "departure", changed_
         (loop,), (other,) = ([n for n in recipe.nodes if isinstance(n, Layer) and n.bodies] for recipe in (made, changed_))
         operators.add(str(loop.bodies) != str(other.bodies))
         ports.add(loop.ports != other.ports)
