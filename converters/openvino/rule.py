@@ -79,7 +79,17 @@ class Departure:
     follows: Literal["cpu", "specification", "reference", "runtime"]
     avx512: bool = False
     release: str = OPENVINO_RELEASE
-    name: Literal["", "integers", "ellipsis", "ellipsis and axes", "no detections", "larger windows", "negative sizes"] = ""
+    name: Literal[
+        "",
+        "integers",
+        "ellipsis",
+        "ellipsis and axes",
+        "no detections",
+        "larger windows",
+        "negative sizes",
+        "large sums",
+        "large numbers",
+    ] = ""
 
     def __post_init__(self) -> None:
         if not self.specification and not self.reference:

@@ -76,7 +76,16 @@ _OF_PADDING = Departure(
 )
 
 
-@rule("AvgPool", departs=[_LARGER, _OF_PADDING])
+_HALFWAY = Departure(
+    name="integers",
+    where="i8 and u8 whose mean is halfway between two integers",
+    cpu="multiplies the sum by a rounded factor, which may give either integer",
+    specification="does not define the rounding",
+    follows="runtime",
+)
+
+
+@rule("AvgPool", departs=[_LARGER, _OF_PADDING, _HALFWAY])
 def avg_pool_1(
     op: Builder,
     data: Value,
@@ -90,7 +99,7 @@ def avg_pool_1(
     return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
-@rule("AvgPool", since="opset14", departs=[_LARGER, _OF_PADDING])
+@rule("AvgPool", since="opset14", departs=[_LARGER, _OF_PADDING, _HALFWAY])
 def avg_pool_14(
     op: Builder,
     data: Value,
@@ -104,7 +113,7 @@ def avg_pool_14(
     return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
-@rule("AvgPool", since="opset16", departs=[_LARGER, _OF_PADDING])
+@rule("AvgPool", since="opset16", departs=[_LARGER, _OF_PADDING, _HALFWAY])
 def avg_pool_16(
     op: Builder,
     data: Value,
@@ -164,7 +173,20 @@ def max_pool_14(
     return _maximum_with_indices(op, data, kernel, at, rounding_type, index_element_type, axis)
 
 
-@rule("AdaptiveAvgPool", since="opset8", restrictions=_RANK)
+@rule(
+    "AdaptiveAvgPool",
+    since="opset8",
+    restrictions=_RANK,
+    departs=[
+        Departure(
+            name="large sums",
+            where="one window of i8 or u8 whose sum is beyond the range of the type",
+            cpu="divides the largest or the lowest number",
+            specification="gives the mean",
+            follows="specification",
+        ),
+    ],
+)
 def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
     """AdaptiveAvgPool-8: window i of n over ``size`` elements is ``[i * size // n, ceil((i + 1) * size / n))``.
 

@@ -538,8 +538,42 @@ for _version, _more in ((1, {}), (14, {}), (16, {"dilations": [1, 1]})):
     )
 for _version, _more in ((1, {}), (8, {"dilations": [1, 1]}), (14, {"dilations": [1, 1]})):
     _shown("MaxPool", _version, "windows that are larger", "MaxPool", [_COLUMN], {**_GIVEN, **_more, "kernel": [2, 2]})
+_SUMMED = np.full((1, 1, 2, 7), 54, np.uint8)
+_SUMMED[..., 0, :] = 55  # the mean is 54.5
+for _version, _more in ((1, {}), (14, {}), (16, {"dilations": [1, 1]})):
+    _shown(
+        "AvgPool",
+        _version,
+        "i8 and u8 whose mean",
+        "AvgPool",
+        [static(_SUMMED)],
+        {**_GIVEN, **_more, "kernel": [2, 7], "exclude-pad": False},
+        expected=np.full((1, 1, 1, 1), 54, np.uint8),
+    )
+_shown(
+    "AdaptiveAvgPool",
+    8,
+    "one window of i8",
+    "adaptive_avg_pool",
+    [static(np.full((1, 1, 2, 2), 100, np.int8)), np.array([1, 1])],
+    expected=np.full((1, 1, 1, 1), 100, np.int8),
+)
 
 # -- detectors and regions -------------------------------------------------------------------------------------------------
+
+_CLASSES = np.zeros((1, 8, 4, 4), F)
+_CLASSES[0, 7] = 200
+_ONE_CLASS = np.full((1, 8, 4, 4), 0.5, F)
+_ONE_CLASS[0, [2, 3, 5, 6]], _ONE_CLASS[0, 7] = 0, 1
+_shown(
+    "RegionYolo",
+    1,
+    "`do_softmax` of",
+    "region_yolo",
+    [static(_CLASSES)],
+    {"coords": 4, "classes": 3, "num": 1, "do_softmax": True, "mask": [], "axis": 1, "end_axis": 1, "anchors": []},
+    expected=_ONE_CLASS,
+)
 
 
 def _detects(where: str, scores: Any, boxes: Any, classes: Any, found: Any) -> None:

@@ -47,6 +47,8 @@ _OVERLOOKED = re.compile(
 _LARGER = "larger than the data shape after padding"
 _IGNORED_LEVELS = 65536
 """The levels of a FakeQuantize that the CPU plugin ignores, see the table of departures."""
+_LARGE = 88
+"""The exponential function of larger numbers is infinite in float32."""
 # Operations whose outputs only contain elements of the first input.
 _MOVES = {"Reshape", "GatherElements", "GatherND", "GridSample"}
 # The name of the layer in a conversion error, or in an error of its node.
@@ -582,7 +584,25 @@ def _known(recipe: Recipe, follows: Collection[str] = ("specification", "referen
     """Return whether the table of departures has an entry for a layer or its types that follows one of the given
     references.
     """
-    return bool(_types(recipe) & set(_EVERYWHERE)) or any(found.follows in follows for found in _departures(recipe))
+    return bool(_wide_types(recipe) & set(_EVERYWHERE)) or any(found.follows in follows for found in _departures(recipe))
+
+
+def _wide_types(recipe: Recipe) -> set[str]:
+    """Return the element types as `_types`, without those of constants within the range of i32, and of indices.
+
+    The CPU plugin computes these as others. Most axes and shapes are such constants.
+    """
+    types = {node.type for node in recipe.nodes if isinstance(node, Leaf) and not _is_narrow(node)}
+    attributes = (item for layer in recipe.layers() for item in layer.attributes.items())
+    return types | {word for name, word in attributes if isinstance(word, str) and name != "index_element_type"}
+
+
+def _is_narrow(leaf: Leaf) -> bool:
+    """Return whether a leaf is a constant of integers within the range of i32."""
+    if not leaf.constant or leaf.array is None or leaf.array.dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(np.int32)
+    return bool((leaf.array >= limits.min).all() and (leaf.array <= limits.max).all())
 
 
 def _types(recipe: Recipe) -> set[str]:
@@ -611,10 +631,28 @@ def _departures(recipe: Recipe) -> Iterator[Departure]:
                 return not np.all(layer.attributes.get("keep_top_k", 1))
             case "larger windows" | "negative sizes":
                 return False
+            case "large sums":
+                return _has_large_sum(_data(recipe, layer))
+            case "large numbers":
+                return bool(np.any(_data(recipe, layer) > _LARGE))
         return True
 
     for layer in recipe.layers():
         yield from (found for found in _departures_of(layer) if applies(found.name, layer))
+
+
+def _data(recipe: Recipe, layer: Layer) -> np.ndarray:
+    """Return the first input of a layer; empty if it is not a leaf of the recipe itself."""
+    source = recipe.nodes[layer.inputs[0][0]] if any(node is layer for node in recipe.nodes) else layer
+    return source.array if isinstance(source, Leaf) and source.array is not None else np.zeros((0,) * 3)
+
+
+def _has_large_sum(data: np.ndarray) -> bool:
+    """Return whether a sum over the spatial dimensions is beyond the range of the data's type, i8 or u8."""
+    if data.dtype not in (np.int8, np.uint8):
+        return False
+    sums, limits = data.astype(np.int64).sum(axis=tuple(range(2, data.ndim))), np.iinfo(data.dtype)
+    return bool(((sums < limits.min) | (sums > limits.max)).any())
 
 
 def _has_mask(layer: Layer, name: str) -> bool:

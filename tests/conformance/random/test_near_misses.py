@@ -14,7 +14,7 @@ import pytest
 from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import __main__ as command
 from tests.conformance.random import models
-from tests.conformance.random.explain import Explanation, explain, ignores_levels, is_invalid
+from tests.conformance.random.explain import Explanation, _excused, explain, ignores_levels, is_invalid
 from tests.conformance.random.judge import Judge, Verdict, differing
 from tests.conformance.random.near.changes import CHANGES, another_body, changed
 from tests.conformance.random.near.enclosing import enclosed
@@ -531,3 +531,28 @@ def test_a_level_that_is_0_but_for_rounding_is_noise(high: float, levels: int, e
         ((5, 0),),
     )
     assert noisy(recipe, Judge(oracle)) == excused
+
+
+@pytest.mark.parametrize(("number", "excused"), [(200, True), (80, False)])
+def test_departures_of_large_numbers_excuse_only_these(number: float, excused: bool, oracle: Oracle) -> None:
+    """The reference kernels lack RegionYolo."""
+    array = np.zeros((1, 8, 4, 4), np.float32)
+    array[0, 7] = number
+    attributes = {"coords": 4, "classes": 3, "num": 1, "do_softmax": True, "mask": [], "axis": 1, "end_axis": 1}
+    layer = Layer("RegionYolo", "opset1", ((0, 0),), {**attributes, "anchors": []})
+    recipe, judge = Recipe((Leaf("f32", array, array.shape), layer), ((1, 0),)), Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.suspect == excused
+    assert _excused(recipe, Verdict("parts", unseconded=True, apart=frozenset([0]))) == excused
+
+
+@pytest.mark.parametrize(("number", "excused"), [(100, True), (20, False)])
+def test_departures_of_large_sums_excuse_only_these(number: int, excused: bool, oracle: Oracle) -> None:
+    """The reference kernels lack AdaptiveAvgPool."""
+    array = np.full((1, 1, 2, 2), number, np.int8)
+    one = Leaf("i64", np.array([1, 1]), (2,), constant=True)
+    layer = Layer("AdaptiveAvgPool", "opset8", ((0, 0), (1, 0)), {})
+    recipe, judge = Recipe((Leaf("i8", array, array.shape), one, layer), ((2, 0),)), Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.suspect == excused
+    assert _excused(recipe, Verdict("parts", unseconded=True, apart=frozenset([0]))) == excused
