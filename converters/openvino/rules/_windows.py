@@ -9,8 +9,16 @@ from typing import Literal
 import numpy as np
 
 from converters.errors import Malformed
-from converters.openvino.rule import AttributeGroup
+from converters.openvino.rule import AttributeGroup, Departure
 from onnx_specops.building import Builder, Value
+
+LARGER_WINDOWS = Departure(
+    name="larger windows",
+    where="windows that are larger than the padded data, if dimensions are unknown",
+    cpu="gives no elements",
+    reference="rejects them",
+    follows="runtime",
+)
 
 AutoPad = Literal["explicit", "notset", "same_upper", "same_lower", "valid"]
 

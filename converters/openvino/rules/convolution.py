@@ -14,7 +14,7 @@ from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._onnxruntime import computes_padding
 from converters.openvino.rules._precision import ZERO_WEIGHT, integers_in_float32
-from converters.openvino.rules._windows import Dilated, Window, pad_spatial, spatial_shape
+from converters.openvino.rules._windows import LARGER_WINDOWS, Dilated, Window, pad_spatial, spatial_shape
 from onnx_specops.building import Builder, Value
 
 _KERNEL_REJECTED = Departure(
@@ -43,6 +43,7 @@ _PADS_OVERLOOKED = Departure(
     "Convolution",
     departs=[
         _KERNEL_REJECTED,
+        LARGER_WINDOWS,
         Departure(
             where="data and weights with two levels of FakeQuantize, and with limits that differ between the channels of "
             "the data, or a number of channels that is not a multiple of 8",
@@ -73,7 +74,7 @@ def convolution(
     return integers_in_float32(op, lambda x, w: _convolve(op, x, w, at, 1), data, kernel)
 
 
-@rule("GroupConvolution", departs=[_KERNEL_REJECTED])
+@rule("GroupConvolution", departs=[_KERNEL_REJECTED, LARGER_WINDOWS])
 def group_convolution(
     op: Builder,
     data: Value,

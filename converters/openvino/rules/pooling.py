@@ -16,6 +16,7 @@ from converters.openvino.rules._onnxruntime import accepts_pads, computes_paddin
 from converters.openvino.rules._precision import HALVES
 from converters.openvino.rules._value_ranges import bounds
 from converters.openvino.rules._windows import (
+    LARGER_WINDOWS,
     MaybeDilated,
     Sliding,
     Window,
@@ -61,13 +62,6 @@ _EXACT = 2**53  # up to it, float64 represents each integer
 _MAX_WINDOWS = 64  # along an axis, with one node for each
 
 
-_LARGER = Departure(
-    name="larger windows",
-    where="windows that are larger than the padded data, if dimensions are unknown",
-    cpu="gives no elements",
-    reference="rejects them",
-    follows="runtime",
-)
 _OF_PADDING = Departure(
     where="windows that contain only padding, as with `ceil` and `dilations`",
     cpu="gives NaN, the mean of no elements",
@@ -85,7 +79,7 @@ _HALFWAY = Departure(
 )
 
 
-@rule("AvgPool", departs=[_LARGER, _OF_PADDING, _HALFWAY])
+@rule("AvgPool", departs=[LARGER_WINDOWS, _OF_PADDING, _HALFWAY])
 def avg_pool_1(
     op: Builder,
     data: Value,
@@ -99,7 +93,7 @@ def avg_pool_1(
     return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
-@rule("AvgPool", since="opset14", departs=[_LARGER, _OF_PADDING, _HALFWAY])
+@rule("AvgPool", since="opset14", departs=[LARGER_WINDOWS, _OF_PADDING, _HALFWAY])
 def avg_pool_14(
     op: Builder,
     data: Value,
@@ -113,7 +107,7 @@ def avg_pool_14(
     return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
-@rule("AvgPool", since="opset16", departs=[_LARGER, _OF_PADDING, _HALFWAY])
+@rule("AvgPool", since="opset16", departs=[LARGER_WINDOWS, _OF_PADDING, _HALFWAY])
 def avg_pool_16(
     op: Builder,
     data: Value,
@@ -128,7 +122,7 @@ def avg_pool_16(
     return _average(op, data, kernel, at, exclude_pad, rounding_type)
 
 
-@rule("MaxPool", departs=[_LARGER, *_NOT_FINITE])
+@rule("MaxPool", departs=[LARGER_WINDOWS, *_NOT_FINITE])
 def max_pool_1(
     op: Builder,
     data: Value,
@@ -141,7 +135,7 @@ def max_pool_1(
     return _maximum(op, data, kernel, sliding.window(), rounding_type)[0]
 
 
-@rule("MaxPool", since="opset8", departs=[_SAME, _LARGER, *_NOT_FINITE])
+@rule("MaxPool", since="opset8", departs=[_SAME, LARGER_WINDOWS, *_NOT_FINITE])
 def max_pool_8(
     op: Builder,
     data: Value,
@@ -157,7 +151,7 @@ def max_pool_8(
     return _maximum_with_indices(op, data, kernel, at, rounding_type, index_element_type, axis)
 
 
-@rule("MaxPool", since="opset14", departs=[_SAME, _LARGER, *_NOT_FINITE])
+@rule("MaxPool", since="opset14", departs=[_SAME, LARGER_WINDOWS, *_NOT_FINITE])
 def max_pool_14(
     op: Builder,
     data: Value,

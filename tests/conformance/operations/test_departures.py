@@ -475,6 +475,9 @@ _shown(
     _WINDOW,
     expected=np.full((1, 1, 1, 1), 36, F),
 )
+_PIXEL = dynamic(np.ones((1, 1, 1, 1), F), dims=[1, 1, -1, -1])
+_shown("Convolution", 1, "windows that are larger", "convolution", [_PIXEL, static(_KERNEL)], _WINDOW)
+_shown("GroupConvolution", 1, "windows that are larger", "group_convolution", [_PIXEL, static(_KERNEL[None])], _WINDOW)
 _WHOLE = np.array([[0, 1, 3, 3, 2], [3, 8, 15, 12, 7], [9, 21, 36, 27, 15], [9, 20, 33, 24, 13], [6, 13, 21, 15, 8]], F)
 for _operation, _make, _kernel in (
     ("ConvolutionBackpropData", "convolution_backprop_data", _KERNEL),
