@@ -341,6 +341,8 @@ def finish_for(
         *spelling_passes(target),
         casts(),
         Simplify(stored=True),
+        *spelling_passes(target, "newer", newest=opset),
+        RemoveUnusedNodesPass(),
     ]
     if target.onnxruntime:
         passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights(), StopMovedTransposes()]
@@ -356,14 +358,14 @@ def finish_for(
         opset = min(least_opset_of(model, target.opsets[0]), target.opsets[1])
     assumptions = {name: text for step in passes if isinstance(step, Workaround) for name, text in step.assumptions.items()}
     last: list[InPlacePass] = []
-    if opset >= 23:
+    if opset >= 23 and target.has("Attention"):
         last += [*(step() for step in REGULAR), RemoveUnusedNodesPass(), LowerToStandardAttention()]
     if opset < OPSET:
         last += [Lower(opset), casts(opset=opset)]
         if target.onnxruntime and opset < 13:  # weights with several scales became floats
             last.append(KeepFloatWeights())
     elif precision != "float16":
-        last += [*newer_forms(opset), Simplify(stored=True)]
+        last += [*newer_forms(opset, has=target.has), Simplify(stored=True)]
     last += [
         RemoveUnusedNodesPass(),
         Stamp(opset),

@@ -83,7 +83,8 @@ _QNN = """
     ConvTranspose Cos DepthToSpace DequantizeLinear Div Elu Equal Exp Expand Flatten Floor Gather Gelu Gemm
     GlobalAveragePool Greater GreaterOrEqual GridSample GRU HardSwish If InstanceNormalization IsInf LRN LSTM
     LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LpNormalization LpPool MatMul Max MaxPool MaxRoiPool
-    Min Mul Neg NonMaxSuppression Not OneHot Or PRelu Pad Pow QLinearConv QLinearMatMul QuantizeLinear ReduceLogSumExp
+    Min Mul Neg NonMaxSuppression Not OneHot Or PRelu Pad Pow QLinearConv QLinearMatMul QuantizeLinear RMSNormalization
+    ReduceLogSumExp
     ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Resize Round Selu Shape Sigmoid Sign Sin Slice
     Softmax SpaceToDepth Split Sqrt Squeeze Sub Swish Tanh Tile TopK Transpose Unsqueeze Where Xor
 """
@@ -105,7 +106,7 @@ QNN = Target(
     "qnn",
     "ONNX Runtime's QNN execution provider (Qualcomm NPUs)",
     "onnxruntime-qnn 2.7.0, and the operators of its documentation",
-    opsets=(13, OPSET),
+    opsets=(13, 23),
     onnxruntime=True,
     static=True,
     quantized="qdq",
@@ -147,8 +148,13 @@ QNN = Target(
         "exact quotients",
         "Equal for Cast",
         "Max before Pad",
+        "normalized matrices",
+        "expanded LogSoftmax",
         "expanded Softplus",
+        "bounded Exp",
+        "bounded Atan",
         "separate activations",
+        "separate Transposes",
         "quantized moves",
         "scales of quantizations",
         "weights of float results",

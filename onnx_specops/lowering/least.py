@@ -24,12 +24,16 @@ def least_opset_of(model: ir.Model, oldest: int = OLDEST) -> int:
     """Return the oldest opset, not below ``oldest``, that represents a model's inputs, outputs, and each node by one node.
 
     Args:
-        model: in the builder's opset; it is not changed.
+        model: in the builder's opset, except for nodes with a newer version; it is not changed.
         oldest: the lowest result.
     """
     known: dict[Hashable, int] = {}
     least = max(oldest, least_opset_of_ports(model.graph))
-    for node in list(all_nodes(model.graph)):
+    nodes = list(all_nodes(model.graph))
+    newest = max((node.version or 0 for node in nodes if not node.domain), default=0)
+    if newest > OPSET:
+        return newest
+    for node in nodes:
         if node.domain:
             continue
         key = _cache_key(node)

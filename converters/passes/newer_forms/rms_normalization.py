@@ -11,14 +11,19 @@ from onnx_ir.passes import InPlacePass, PassResult
 from converters.passes.newer_forms.matching import inputs, number, orders, produced, size_of
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, constant_list, is_constant
-from onnx_specops.replacing import replace_value
+from onnx_specops.replacing import replace_value, rewriting
 
 
 class FuseRMSNormalization(InPlacePass):
     """Fuse x / sqrt(mean(x^2) + epsilon) along the last axis, with or without a scale, in float32.
 
     The last axis has a known size above 0, and the epsilon is a constant. A scale is a constant vector.
+
+    Attributes:
+        finite: whether the results are the same for finite numbers only.
     """
+
+    finite = False
 
     def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None
@@ -29,8 +34,42 @@ class FuseRMSNormalization(InPlacePass):
             if (found := _normalized(node)) is None:
                 continue
             root = root or Builder.of_existing(model.graph)
-            count += _replaced(node, *found, root)
+            count += self._replaced(node, *found, root)
         return PassResult(model, modified=count > 0)
+
+    def normalized(self, op: Builder, x: Value, scale: Value, epsilon: float) -> Value | None:
+        """Return the normalization of a value along its last axis; ``None``, before anything is emitted, to keep the nodes.
+
+        Args:
+            op: the builder.
+            x: the value.
+            scale: a constant that contains one number for each element of the last axis.
+            epsilon: the number that is added to the mean square.
+        """
+        vector = scale if scale.rank == 1 else op.Reshape(scale, [size_of(x)])
+        types: Any = [(x.dtype, None if x.shape is None else list(x.shape))]
+        result: Value = op.node("RMSNormalization", x, vector, axis=-1, epsilon=epsilon, types=types, version=23)
+        return result
+
+    def _replaced(self, node: ir.Node, x: Value, epsilon: float, root: Builder) -> bool:
+        result = node.outputs[0]
+        scale: Any = None
+        uses = list(result.uses())
+        if len(uses) == 1 and not result.is_graph_output() and not uses[0][0].domain and uses[0][0].op_type == "Mul":
+            user = uses[0][0]
+            other = user.inputs[1 - uses[0][1]]
+            whole = user.outputs[0]
+            is_scale = isinstance(other, Value) and user.graph is node.graph and _is_vector(other, size_of(x))
+            if is_scale and isinstance(whole, Value) and whole.rank == x.rank:
+                scale, node, result = other, user, whole
+        op = Builder.before_node(node, root)
+        if scale is None:
+            scale = op.const(np.ones(size_of(x) or 0, np.float32))
+        normal = self.normalized(op, x, scale, epsilon)
+        if normal is None:
+            return False
+        with rewriting(type(self).__name__, finite=self.finite):
+            return replace_value(result, normal)
 
 
 def _normalized(node: ir.Node) -> tuple[Value, float] | None:
@@ -86,28 +125,6 @@ def _mean_square(x: Value, value: ir.Value | None) -> float | None:
         if is_square:
             return least
     return None
-
-
-def _replaced(node: ir.Node, x: Value, epsilon: float, root: Builder) -> bool:
-    result, size = node.outputs[0], size_of(x)
-    scale: Any = None
-    uses = list(result.uses())
-    if len(uses) == 1 and not result.is_graph_output() and not uses[0][0].domain and uses[0][0].op_type == "Mul":
-        user = uses[0][0]
-        other = user.inputs[1 - uses[0][1]]
-        whole = user.outputs[0]
-        is_scale = isinstance(other, Value) and user.graph is node.graph and _is_vector(other, size)
-        if is_scale and isinstance(whole, Value) and whole.rank == x.rank:
-            scale, node, result = other, user, whole
-    assert size is not None
-    op = Builder.before_node(node, root)
-    if scale is None:
-        scale = op.const(np.ones(size, np.float32))
-    elif scale.rank != 1:
-        scale = op.Reshape(scale, [size])
-    types: Any = [(x.dtype, None if result.shape is None else list(result.shape))]
-    normal = op.node("RMSNormalization", x, scale, axis=-1, epsilon=epsilon, types=types, version=23)
-    return replace_value(result, normal)
 
 
 def _is_vector(value: Value, size: int | None) -> bool:

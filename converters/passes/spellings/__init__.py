@@ -106,10 +106,13 @@ from converters.passes.spellings.qnn_forms import (
     ResizeOfHTP,
     ScalesOfQuantizations,
     SeparateActivations,
+    SeparateTransposes,
     SumsOfProducts,
     WeightsOfFloatResults,
 )
+from converters.passes.spellings.qnn_functions import BoundedAtan, BoundedExp
 from converters.passes.spellings.qnn_integers import BytesThroughIntegers, ExactQuotients, UnequalTo0, WrappedBytes
+from converters.passes.spellings.qnn_normalization import NormalizedMatrices
 from converters.passes.spellings.random_numbers import UnseededRandomUniform
 from converters.passes.spellings.recurrent_nan import AddedNaN, KeptNaN, KeptNaNOfFloat16, KeptNaNOfLSTM
 from converters.passes.spellings.reductions import (
@@ -306,6 +309,11 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
 }
 """Spellings before the last simplification."""
 
+_NEWER: Mapping[str, Callable[[], InPlacePass]] = {
+    "normalized matrices": NormalizedMatrices,
+}
+"""Spellings that emit operators of opsets after the builder's, which other passes do not know."""
+
 _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "one row of NonZero": OneRowOfNonZero,
     "copied outputs": CopiedOutputs,
@@ -347,7 +355,10 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "copied products": CopiedProducts,
     "Gather for Expand": GatheredCopies,
     "separate activations": SeparateActivations,
+    "separate Transposes": SeparateTransposes,
     "expanded Softplus": ExpandedSoftplus,
+    "bounded Exp": BoundedExp,
+    "bounded Atan": BoundedAtan,
     "quantized moves": QuantizedMoves,
     "scales of quantizations": ScalesOfQuantizations,
     "scalar exponents": ScalarExponents,
@@ -367,24 +378,33 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
 }
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 
-Stage = Literal["first", "simplified", "last"]
-"""Before functions are inlined, before the last simplification, and after it."""
+Stage = Literal["first", "simplified", "newer", "last"]
+"""Before functions are inlined, before the last simplification, directly after it, and at the opset of the file."""
 
 _STAGES: Mapping[Stage, Mapping[str, Callable[[], InPlacePass]]] = {
     "first": _FIRST,
     "simplified": _SIMPLIFIED,
+    "newer": _NEWER,
     "last": _LAST,
 }
 
-SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {**_FIRST, **_SIMPLIFIED, **_LAST}
+SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {**_FIRST, **_SIMPLIFIED, **_NEWER, **_LAST}
 
 
-def spelling_passes(target: Target, stage: Stage = "simplified") -> list[InPlacePass]:
-    """Return the passes for a target's spellings of a stage."""
+def spelling_passes(target: Target, stage: Stage = "simplified", *, newest: int | None = None) -> list[InPlacePass]:
+    """Return the passes for a target's spellings of a stage.
+
+    Args:
+        target: the target.
+        stage: when the passes run.
+        newest: the newest opset of operators that they may emit; by default the target's.
+    """
     of_stage = _STAGES[stage]
     passes = [of_stage[name]() for name in target.spellings if name in of_stage]
     for step in passes:
         if isinstance(step, UnrolledForms):
             step.limits = target.limits
             step.lacks = [name for name in step.operators if not target.has(name)]
+        if isinstance(step, NormalizedMatrices):
+            step.newest = newest or target.opsets[1]
     return passes

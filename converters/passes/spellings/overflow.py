@@ -69,7 +69,8 @@ class ClippedTanh(PatternPass):
 
 class ExpandedLogSoftmax(PatternPass):
     """Convert LogSoftmax to Sub, Exp, ReduceSum and Log. OpenCV (5.0.0, 4.14.0), tract (0.23) and ncnn compute the logarithm
-    of Softmax, which is infinite where Softmax is 0. WebGPU (0.4) does not support LogSoftmax.
+    of Softmax, which is infinite where Softmax is 0. WebGPU (0.4) does not support LogSoftmax. QNN's HTP (2.7) computes
+    other numbers if the elements of a row differ by more than 88.
     """
 
     rewrites = (log_softmax,)

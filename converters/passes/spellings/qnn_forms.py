@@ -47,6 +47,33 @@ class SeparateActivations(Workaround):
         return [op.node(node.op_type, limited, **attributes_of(node))]
 
 
+class SeparateTransposes(Workaround):
+    """Insert a Max with -60,000 between a Transpose and a multiplication by several constant matrices if another Transpose
+    follows.
+
+    QNN's HTP (2.7) merges the three nodes, and multiplies by other matrices of the constant. Both Transposes exchange the
+    middle two of four dimensions.
+    """
+
+    operators = frozenset(("MatMul",))
+    finite = True
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, weights = node.inputs
+        matrices = constant_array(weights)
+        if not isinstance(x, Value) or x.dtype is None or matrices is None or math.prod(matrices.shape[:-2]) == 1:
+            return None
+        users = [use.node for use in node.outputs[0].uses()]
+        if not _exchanges(producer_of(x, "Transpose")) or not any(map(_exchanges, users)):
+            return None
+        return [again(op, node, op.Max(x, op.const(_LOWEST, x.dtype)), weights)]
+
+
+def _exchanges(node: ir.Node | None) -> bool:
+    """Return whether a node exchanges the middle two of four dimensions."""
+    return node is not None and node.op_type == "Transpose" and list(node.attributes.get_ints("perm", ())) == [0, 2, 1, 3]
+
+
 class ExpandedSoftplus(Workaround):
     """Convert Softplus and Mish to Exp and Log, and HardSigmoid to Mul, Add and Clip.
 
@@ -418,10 +445,12 @@ class SumsOfProducts(TriangularSums):
 
 
 class FiveDimensions(Workaround):
-    """Merge dimensions for a Gather or reduction of six or more known dimensions.
+    """Merge dimensions for a Gather of five or more known dimensions, and for a reduction of six or more.
 
-    QNN's HTP (2.7) supports tensors of up to five dimensions. The rewrite merges the dimensions of
-    constant indices, and the dimensions before and after the axes of a Gather or reduction, which must be adjacent.
+    QNN's HTP (2.7) supports tensors of up to five dimensions, and selects other elements if indices of two or more
+    dimensions give a result of five. The rewrite merges the dimensions of the indices, and the dimensions before and after
+    the axes of a Gather or reduction, which must be adjacent. Gather along another axis than the first stays as it is if the
+    indices are a vector and the dimensions are at most five.
     """
 
     operators = frozenset(("Gather", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"))
@@ -431,22 +460,30 @@ class FiveDimensions(Workaround):
         if not isinstance(x, Value) or not isinstance(result, Value) or not x.is_static or not result.is_static:
             return None
         dims, to = [size or 0 for size in x.dims or ()], [size or 0 for size in result.dims or ()]
-        if max(len(dims), len(to)) <= _MOST_DIMENSIONS or 0 in dims or 0 in to or len(node.inputs) < 2:
-            return None
-        numbers = None if node.inputs[1] is None else constant_array(node.inputs[1])
-        if numbers is None:
+        if max(len(dims), len(to)) < _MOST_DIMENSIONS or 0 in dims or 0 in to or len(node.inputs) < 2:
             return None
         if node.op_type == "Gather":
-            if len(dims) > _MOST_DIMENSIONS >= len(to):
-                axis = node.attributes.get_int("axis", 0) % len(dims)
-                merged = op.Reshape(x, [math.prod(dims[:axis]), dims[axis], math.prod(dims[axis + 1 :])])
-                return [op.Reshape(op.Gather(merged, numbers.reshape(-1), axis=1), to)]
-            if numbers.ndim < 2 or len(dims) > _MOST_DIMENSIONS:
-                return None
-            return [op.Reshape(op.Gather(x, numbers.reshape(-1), **attributes_of(node)), to)]
+            return self._gathered(op, node, dims, to)
+        numbers = None if node.inputs[1] is None else constant_array(node.inputs[1])
+        if numbers is None or max(len(dims), len(to)) == _MOST_DIMENSIONS:
+            return None
         axes = sorted({int(axis) % len(dims) for axis in numbers.reshape(-1)})
         if not axes or axes != list(range(axes[0], axes[-1] + 1)):
             return None
         parts = dims[: axes[0]], dims[axes[0] : axes[-1] + 1], dims[axes[-1] + 1 :]
         merged = op.Reshape(x, [int(np.prod(part)) for part in parts])
         return [op.Reshape(op.node(node.op_type, merged, op.const([1]), keepdims=0), to)]
+
+    def _gathered(self, op: Builder, node: ir.Node, dims: list[int], to: list[int]) -> Sequence[Value] | None:
+        x, indices = node.inputs
+        axis = node.attributes.get_int("axis", 0) % len(dims)
+        if not isinstance(indices, Value) or indices.rank is None:
+            return None
+        if indices.rank < 2 and (max(len(dims), len(to)) == _MOST_DIMENSIONS and axis):
+            return None
+        constant = constant_array(indices)
+        places = op.Reshape(indices, [-1]) if constant is None else op.const(constant.reshape(-1))
+        before, after = math.prod(dims[:axis]), math.prod(dims[axis + 1 :])
+        if before == 1:
+            return [op.Reshape(op.Gather(op.Reshape(x, [dims[axis], after]), places, axis=0), to)]
+        return [op.Reshape(op.Gather(op.Reshape(x, [before, dims[axis], after]), places, axis=1), to)]

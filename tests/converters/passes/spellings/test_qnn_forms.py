@@ -22,6 +22,7 @@ from converters.passes.spellings.qnn_forms import (
     ResizeOfHTP,
     ScalesOfQuantizations,
     SeparateActivations,
+    SeparateTransposes,
     SumsOfProducts,
     WeightsOfFloatResults,
 )
@@ -49,6 +50,34 @@ SMALL = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 )
 def test_activations_after_products(emit: Any, found: list[str]) -> None:
     assert rewritten(emit, floats("x", 1, 3, 4, 4), by=[SeparateActivations()]) == found
+
+
+MATRICES = np.random.default_rng(1).standard_normal((4, 5, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("first", "weights", "last", "found"),
+    [
+        ([0, 2, 1, 3], MATRICES, [0, 2, 1, 3], True),
+        ([0, 2, 1, 3], MATRICES[None], [0, 2, 1, 3], True),
+        ([0, 2, 1, 3], MATRICES[:1], [0, 2, 1, 3], False),
+        ([0, 2, 1, 3], MATRICES[0], [0, 2, 1, 3], False),
+        ([0, 2, 1, 3], MATRICES, [0, 1, 3, 2], False),
+        ([2, 0, 1, 3], MATRICES[:2], [0, 2, 1, 3], False),
+    ],
+)
+def test_matrices_between_transposes(first: list[int], weights: np.ndarray, last: list[int], found: bool) -> None:
+    def emit(op, x):
+        return op.Transpose(op.MatMul(op.Transpose(x, perm=first), weights), perm=last)
+
+    assert ("Max" in rewritten(emit, floats("x", 2, 3, 4, 5), by=[SeparateTransposes()])) == found
+
+
+def test_computed_matrices_between_transposes() -> None:
+    def emit(op, x, y):
+        return op.Transpose(op.MatMul(op.Transpose(x, perm=[0, 2, 1, 3]), y), perm=[0, 2, 1, 3])
+
+    assert "Max" not in rewritten(emit, floats("x", 2, 3, 4, 5), floats("y", 4, 5, 3), by=[SeparateTransposes()])
 
 
 @pytest.mark.parametrize(
@@ -263,9 +292,19 @@ PLACES = np.array([[0, 1], [1, 2], [-1, 0]])
 @pytest.mark.parametrize(
     ("emit", "dims", "found"),
     [
-        (lambda op, x: op.Gather(x, PLACES, axis=2), (1, 2, 3, 2, 2), ["Gather", "Reshape"]),
-        (lambda op, x: op.Gather(x, PLACES, axis=2), (1, 2, 3, 2), ["Gather"]),  # five dimensions
-        (lambda op, x: op.Gather(x, [0, 1], axis=2), (1, 2, 3, 2, 2, 2), ["Gather"]),  # cannot be merged
+        (lambda op, x: op.Gather(x, PLACES, axis=2), (1, 2, 3, 2, 2), ["Gather", "Reshape", "Reshape"]),
+        (lambda op, x: op.Gather(x, PLACES, axis=2), (1, 2, 3, 2), ["Gather", "Reshape", "Reshape"]),  # five dimensions
+        (lambda op, x: op.Gather(x, PLACES[None, None], axis=0), (3, 1), ["Gather", "Reshape", "Reshape"]),
+        (lambda op, x: op.Gather(x, PLACES[None], axis=0), (3, 1), ["Gather"]),
+        (lambda op, x: op.Gather(x, PLACES, axis=2), (2, 3, 4), ["Gather"]),
+        (
+            lambda op, x: op.Gather(x, op.Cast(op.ReduceMax(op.Sign(x), [2, 3], keepdims=0), to=ir.DataType.INT64), axis=2),
+            (1, 2, 3, 2),
+            ["Cast", "Gather", "ReduceMax", "Reshape", "Reshape", "Reshape", "Sign"],
+        ),
+        (lambda op, x: op.Gather(x, [0, 1], axis=2), (1, 2, 3, 2, 2, 2), ["Gather", "Reshape", "Reshape"]),
+        (lambda op, x: op.Gather(x, [0, 1], axis=0), (2, 2, 3, 2, 2), ["Gather", "Reshape", "Reshape"]),
+        (lambda op, x: op.Gather(x, [0, 1], axis=1), (2, 2, 3, 2, 2), ["Gather"]),
         (lambda op, x: op.Gather(x, PLACES, axis=2), (1, None, 3, 2, 2), ["Gather"]),
         (lambda op, x: op.Gather(x, -1, axis=2), (1, 2, 3, 2, 2, 2), ["Gather", "Reshape", "Reshape"]),
         (lambda op, x: op.Gather(x, 1, axis=-1), (1, 2, 3, 2, 2, 2), ["Gather", "Reshape", "Reshape"]),

@@ -1,0 +1,74 @@
+"""Functions that Qualcomm's HTP computes only for numbers within a range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from converters.passes.workaround import Workaround, again
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array, producer_of
+
+_BOTH = 2
+
+_LOWEST_EXPONENT = -60.0
+"""A number whose exponential is 0 in float16."""
+
+_LARGEST_TANGENT = 16384.0
+"""A number whose arc tangent is half of pi in float16."""
+
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
+
+
+class BoundedExp(Workaround):
+    """Limit the input of Exp to numbers above -60.
+
+    Below -88, QNN's HTP (2.7) returns large and negative numbers instead of 0. An input that is a Clip or Max with a
+    constant of at least -60 is not changed.
+    """
+
+    operators = frozenset(("Exp",))
+    tolerance = 1e-26
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        (x,) = node.inputs
+        if not isinstance(x, Value) or x.dtype not in _FLOATS or _is_above(x, _LOWEST_EXPONENT):
+            return None
+        return [again(op, node, op.Clip(x, op.const(_LOWEST_EXPONENT, x.dtype)))]
+
+
+class BoundedAtan(Workaround):
+    """Limit the input of Atan to numbers between -16,384 and 16,384.
+
+    The results differ by less than the rounding of float16. For magnitudes above 32,768, QNN's HTP (2.7) returns -131,008
+    or 131,008.
+    """
+
+    operators = frozenset(("Atan",))
+    tolerance = 1e-4
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        (x,) = node.inputs
+        if not isinstance(x, Value) or x.dtype not in _FLOATS or _is_between(x, _LARGEST_TANGENT):
+            return None
+        return [again(op, node, op.Clip(x, *(op.const(end, x.dtype) for end in (-_LARGEST_TANGENT, _LARGEST_TANGENT))))]
+
+
+def _is_above(x: Value, least: float) -> bool:
+    """Return whether a value is a Clip or Max with a constant that is at least as large as a number."""
+    for name in ("Clip", "Max"):
+        node = producer_of(x, name)
+        if node is None:
+            continue
+        constants = map(constant_array, node.inputs[1:2] if name == "Clip" else node.inputs)
+        if any(array is not None and bool((array >= least).all()) for array in constants):
+            return True
+    return False
+
+
+def _is_between(x: Value, largest: float) -> bool:
+    """Return whether a value is a Clip with constants whose magnitude is at most a number."""
+    clip = producer_of(x, "Clip")
+    bounds = [] if clip is None else [constant_array(value) for value in clip.inputs[1:]]
+    return len(bounds) == _BOTH and all(bound is not None and bool((abs(bound) <= largest).all()) for bound in bounds)

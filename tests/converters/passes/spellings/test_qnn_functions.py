@@ -1,0 +1,51 @@
+"""Functions that Qualcomm's HTP computes within a range, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.spellings.qnn_functions import BoundedAtan, BoundedExp
+from onnx_specops.building import new_value
+from tests.converters.passes.graphs import floats, rewritten
+
+NUMBERS = [np.array([-np.inf, -1e30, -100, -60, -1, 0, 3, 60, 1e30, np.inf, np.nan], np.float32)]
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Exp(x), ["Clip", "Exp"]),
+        (lambda op, x: op.Exp(op.Clip(x, -60.0)), ["Clip", "Exp"]),
+        (lambda op, x: op.Exp(op.Max(x, -1.0)), ["Exp", "Max"]),
+        (lambda op, x: op.Exp(op.Max(0.0, x)), ["Exp", "Max"]),
+        (lambda op, x: op.Exp(op.Max(x, -100.0)), ["Clip", "Exp", "Max"]),
+        (lambda op, x: op.Exp(op.Clip(x, -61.0)), ["Clip", "Clip", "Exp"]),
+        (lambda op, x: op.Exp(op.Clip(x, None, 5.0)), ["Clip", "Clip", "Exp"]),
+        (lambda op, x: op.Exp(op.Min(x, -1.0)), ["Clip", "Exp", "Min"]),
+    ],
+)
+def test_exponentials(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", 11), by=[BoundedExp()], numbers=NUMBERS) == found
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Atan(x), ["Atan", "Clip"]),
+        (lambda op, x: op.Atan(op.Clip(x, -1.0, 1.0)), ["Atan", "Clip"]),
+        (lambda op, x: op.Atan(op.Max(x, 0.0)), ["Atan", "Clip", "Max"]),
+        (lambda op, x: op.Atan(op.Clip(x, -1.0)), ["Atan", "Clip", "Clip"]),
+        (lambda op, x: op.Atan(op.Clip(x, -1.0, 1e5)), ["Atan", "Clip", "Clip"]),
+    ],
+)
+def test_arc_tangents(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", 11), by=[BoundedAtan()], numbers=NUMBERS, atol=1e-4) == found
+
+
+def test_other_types() -> None:
+    x = new_value(ir.DataType.DOUBLE, (3,), "x")
+    assert rewritten(lambda op, x: op.Exp(x), x, by=[BoundedExp()]) == ["Exp"]
