@@ -42,6 +42,7 @@ from converters.source import Emitted
 
 ENCODER, DECODER, SOUNDS = "encoder.onnx", "decoder.onnx", "audio_processor_config.json"
 
+_RATE = 16000
 _FRAMES = 1500  # the frames of 30 seconds; onnxruntime-genai supports no other number
 
 
@@ -81,6 +82,10 @@ def write_speech(
     def encode(emitted: Emitted) -> None:
         found[0].append_to(emitted.model)
         graph = emitted.model.graph
+        mels, dims = source.stated.size("num_mel_bins", 80), graph.inputs[0].shape
+        if dims is not None and len(dims) == 3 and isinstance(dims[1], int) and dims[1] != mels:
+            message = f"its num_mel_bins is {mels}, but the encoder takes {dims[1]} features per frame"
+            raise path_error(folder / "config.json", message, "use the config.json of the model")
         graph.inputs[0].name, graph.outputs[0].name = "audio_features", "hidden_states"
 
     with all_or_none(target, (ENCODER, DECODER)):
@@ -127,6 +132,12 @@ def _sounds(folder: Path, source: LanguageModel) -> dict[str, Any]:
         message = f"it computes {features} features per frame, but the model needs {mels}"
         raise path_error(path, message, "use the file of the model")
     size, step, seconds = stated.size("n_fft", 400), stated.size("hop_length", 160), stated.size("chunk_length", 30)
+    if (rate := stated.size("sampling_rate", _RATE)) != _RATE:
+        message = f"its sampling_rate is {rate}; onnxruntime-genai requires {_RATE}"
+        raise path_error(path, message, "convert it without --genai")
+    if seconds * rate != 2 * _FRAMES * step:  # the encoder's first convolutions halve the number of frames
+        message = f"it computes {seconds * rate / step:g} frames, but the model needs {2 * _FRAMES}"
+        raise path_error(path, message, "use the file of the model")
     steps: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("audio_decoder", "AudioDecoder", {}),
         ("STFT", "STFTNorm", {"n_fft": size, "frame_length": size, "hop_length": step}),

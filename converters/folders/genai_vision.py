@@ -134,6 +134,8 @@ def write_vision(
         check_states(folder / LANGUAGE, kind, decoder)
         vocabulary = check_configuration(source, decoder, model)
         source.check_vocabulary(vocabulary)
+        if not negative:
+            _check_tokens(folder, kind, {"image_token_id": image_token, **vision.tokens}, vocabulary)
         embed = partial(_take_features, image_token=image_token, width=width, path=folder / TEXT_EMBEDDINGS)
         convert(folder / TEXT_EMBEDDINGS, target / EMBEDDING, adapt=embed, **plain)
         convert(folder / vision.model, target / VISION, adapt=vision.adapt, **plain)
@@ -287,6 +289,15 @@ _KINDS: dict[str, Callable[[Path, Mapping[str, Any], ImageProcessing], _Vision]]
 }
 
 
+_PLACEHOLDERS = {
+    "image_token_id": "<|image_pad|>",
+    "video_token_id": "<|video_pad|>",
+    "vision_start_token_id": "<|vision_start|>",
+}
+_IMAGES = {"gemma3": "<image_soft_token>", "mistral3": "[IMG]"}
+"""The texts of tokens that onnxruntime-genai's processors add to a prompt, of Qwen and of other types."""
+
+
 def _vision_config(folder: Path, config: Mapping[str, Any]) -> Stated:
     return Stated(folder / "config.json", config).section("vision_config")
 
@@ -306,6 +317,23 @@ def _token(folder: Path, config: Mapping[str, Any], *names: str) -> int:
     if not is_integer(config[name]) or config[name] < 0:
         raise stated.invalid(name, "a token")
     return int(config[name])
+
+
+def _check_tokens(folder: Path, kind: str, tokens: Mapping[str, int], vocabulary: int) -> None:
+    """Raise `ConversionError` if a token is outside the vocabulary, or differs from that of the tokenizer."""
+    path = folder / "tokenizer.json"
+    added = read_object(path).get("added_tokens") if path.is_file() else None
+    ids = {one.get("content"): one.get("id") for one in added or () if isinstance(one, dict)}
+    texts = {**_PLACEHOLDERS, "image_token_id": _IMAGES.get(kind, _PLACEHOLDERS["image_token_id"])}
+    for name, token in tokens.items():
+        message = f"its {name} is {token}, but "
+        if vocabulary and token >= vocabulary:
+            message += f"the model has tokens from 0 to {vocabulary - 1}"
+        elif (found := ids.get(texts.get(name))) not in (None, token):
+            message += f"{texts[name]} is the token {found} of tokenizer.json"
+        else:
+            continue
+        raise path_error(folder / "config.json", message, "use the config.json of the model")
 
 
 def _take_embeddings(emitted: Emitted, image_token: int, layers: int = 0) -> None:
@@ -366,9 +394,11 @@ def _take_features(emitted: Emitted, image_token: int, width: int, path: Path) -
     negative image token represents all negative tokens.
     """
     graph = emitted.model.graph
+    shapes = [value.shape for value in (*graph.inputs, *graph.outputs)]
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1 or [shape and len(shape) for shape in shapes] != [2, 3]:
+        message = "it does not compute the embeddings [batch, tokens, width] of tokens [batch, tokens] only"
+        raise path_error(path, message, "convert it without --genai")
     embeddings = graph.outputs[0]
-    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        raise path_error(path, "it has more than one input or output", "convert it without --genai")
     (ids,) = graph.inputs
     negative = image_token < 0
     if negative:

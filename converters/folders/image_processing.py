@@ -16,6 +16,7 @@ CONFIG = "image_processor_config.json"
 _LINEAR, _CUBIC = 2, 3
 _INTERPOLATIONS = {0: "NEAREST", 1: "LANCZOS", _LINEAR: "LINEAR", _CUBIC: "CUBIC"}
 _CROPS = 16  # the maximum for an image; onnxruntime-genai supports no other number
+_CROP_TOKENS = 144
 _NOT_APPLIED = ("do_pan_and_scan", "do_center_crop", "do_pad")
 
 
@@ -97,7 +98,11 @@ class ImageProcessing:
 
     def crops(self) -> dict[str, Any]:
         """Return the processing that splits images into crops of one size."""
-        attributes = {name: self.stated.size(name, default) for name, default in (("num_crops", 4), ("num_img_tokens", 144))}
+        attributes = {
+            name: self.stated.size(name, default) for name, default in (("num_crops", 4), ("num_img_tokens", _CROP_TOKENS))
+        }
+        if attributes["num_img_tokens"] != _CROP_TOKENS:
+            raise self._differs(f"has the num_img_tokens {attributes['num_img_tokens']}", f"{_CROP_TOKENS}")
         color: dict[str, Any] = {"color_space": "RGB"}
         return self._steps(
             "image_processing", [("decode_image", "DecodeImage", color), ("crops", "Phi3ImageTransform", attributes)]

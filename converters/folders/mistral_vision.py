@@ -55,5 +55,9 @@ class MistralVision:
         blocks = op.Reshape(patches, op.Concat(rows, [self.merge], columns, [self.merge, -1], axis=0))
         tokens = op.Reshape(op.Transpose(blocks, perm=[0, 2, 4, 1, 3]), op.Concat(op.Mul(rows, columns), [-1], axis=0))
         given, features = inserted(graph, self.projector, "projector")
+        width, merged = (None if shape is None else shape[-1] for shape in (patches.shape, given.shape))
+        if isinstance(width, int) and isinstance(merged, int) and width * self.merge**2 != merged:
+            message = f"a token has {merged} numbers, not those of {self.merge} x {self.merge} patches of {width}"
+            raise path_error(self.projector, message, "use the config.json of the model")
         replace_value(given, tokens)
         graph.outputs[0] = features

@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 TOKENIZER, DETOKENIZER = "openvino_tokenizer.onnx", "openvino_detokenizer.onnx"
+
+_TEXTS, _IDS = "tensor(string)", "input_ids"
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,15 @@ def open_tokenizer(folder: Path, kernels: Kernels) -> Tokenizer:
 
 def _of_models(paths: Sequence[Path], kernels: Kernels) -> Tokenizer:
     encoder, decoder = (InferenceSession(path, kernels=kernels) for path in paths)
-    text, ids = encoder.get_inputs()[0].name, decoder.get_inputs()[0]
+    text, ids = encoder.get_inputs()[0], decoder.get_inputs()[0]
     dtype = np.int32 if ids.type == "tensor(int32)" else np.int64
+    if text.type != _TEXTS or _IDS not in {value.name for value in encoder.get_outputs()}:
+        raise GenerationError(f"{paths[0]} is not a tokenizer: it does not compute {_IDS} of texts")
+    if ids.type == _TEXTS or decoder.get_outputs()[0].type != _TEXTS:
+        raise GenerationError(f"{paths[1]} is not a detokenizer: it does not compute texts of tokens")
 
     def whole(prompt: str) -> list[int]:
-        (found,) = encoder.run(["input_ids"], {text: np.array([prompt], object)})
+        (found,) = _run(paths[0], encoder, [_IDS], {text.name: np.array([prompt], object)})
         return [int(token) for token in np.reshape(found, -1)]
 
     @cache
@@ -59,11 +67,19 @@ def _of_models(paths: Sequence[Path], kernels: Kernels) -> Tokenizer:
         return found[begin : len(found) - end]
 
     def decode(tokens: Sequence[int]) -> str:
-        found = decoder.run(None, {ids.name: np.array([tokens], dtype)})[0]
+        found = _run(paths[1], decoder, None, {ids.name: np.array([tokens], dtype)})[0]
         said = np.reshape(found, -1)[0]
         return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
 
     return Tokenizer(encode, decode)
+
+
+def _run(path: Path, session: InferenceSession, outputs: list[str] | None, feeds: dict[str, np.ndarray]) -> list[Any]:
+    """Run a tokenizer; its constants can be damaged, so that it fails for some texts only."""
+    try:
+        return list(session.run(outputs, feeds))
+    except (state.Fail, state.InvalidArgument, state.RuntimeException) as error:
+        raise GenerationError(f"{path} fails: {error}") from error
 
 
 def around(empty: Sequence[int], some: Sequence[int]) -> tuple[int, int]:

@@ -205,3 +205,31 @@ def test_a_damaged_tokenizer_is_an_error(part: str, tmp_path: Path) -> None:
     _cut(tmp_path / "model" / part)
     result = specops("convert", tmp_path / "model", "-o", tmp_path / "out", "--genai")
     assert result.exit_code == 2 and part.split(".")[0] in result.stderr and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        (("openvino_detokenizer", "openvino_tokenizer"), "is not a tokenizer: it does not compute input_ids of texts"),
+        (("openvino_tokenizer", "openvino_tokenizer"), "is not a detokenizer: it does not compute texts of tokens"),
+        (("openvino_detokenizer", "openvino_detokenizer"), "is not a tokenizer"),
+    ],
+)
+def test_exchanged_tokenizers(sources: tuple[str, str], message: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(HERE / "models" / "llama.zip") as file:
+        file.extractall(tmp_path / "model")
+    for suffix in (".xml", ".bin"):
+        contents = [(tmp_path / "model" / f"{name}{suffix}").read_bytes() for name in sources]
+        for name, content in zip(("openvino_tokenizer", "openvino_detokenizer"), contents, strict=True):
+            (tmp_path / "model" / f"{name}{suffix}").write_bytes(content)
+    result = specops("generate", tmp_path / "model", "Once", "--tokens", 2)
+    assert result.exit_code == 2 and message in " ".join(result.stderr.split())
+
+
+def test_the_constants_of_another_model(tmp_path: Path) -> None:
+    """The detokenizer can be loaded, but not run."""
+    with zipfile.ZipFile(HERE / "models" / "llama.zip") as file:
+        file.extractall(tmp_path / "model")
+    (tmp_path / "model/openvino_detokenizer.bin").write_bytes((tmp_path / "model/openvino_model.bin").read_bytes())
+    result = specops("generate", tmp_path / "model", "Once", "--tokens", 2)
+    assert result.exit_code == 2 and "openvino_detokenizer.onnx fails: " in " ".join(result.stderr.split())

@@ -196,6 +196,7 @@ def test_the_command(place: Path, tmp_path: Path) -> None:
         ("openvino_vision_projection_model.xml", None, "it contains no openvino_vision_projection_model.xml"),
         ("config.json", {"sub_GN": None}, "its sub_GN has 0 numbers; expected 4096"),
         ("config.json", {"glb_GN": [1, 2]}, "its glb_GN has 2 numbers; expected 4096"),
+        ("preprocessor_config.json", {"num_img_tokens": 72}, "it has the num_img_tokens 72, but the model needs 144"),
         ("preprocessor_config.json", {"num_img_tokens": "x"}, "its num_img_tokens is 'x'; expected a positive integer"),
     ],
 )

@@ -198,6 +198,13 @@ def test_positions_of_text_are_computed_from_the_mask(rows: int) -> None:
     [
         ("gemma3", "config.json", {"model_type": "llava"}, "no vision-language model of the type 'llava'"),
         ("gemma3", "config.json", {"image_token_index": None}, "it has no image_token_id"),
+        ("gemma3", "config.json", {"image_token_index": 320}, "its image_token_id is 320, but the model has tokens"),
+        ("gemma3", "config.json", {"image_token_index": 301}, "is 301, but <image_soft_token> is the token 300"),
+        ("mistral3", "config.json", {"image_token_index": 5}, r"its image_token_id is 5, but \[IMG\] is the token 300"),
+        ("mistral3", "config.json", {"spatial_merge_size": 1}, "a token has 128 numbers, not those of 1 x 1 patches of 32"),
+        ("qwen2.5-vl", "config.json", {"image_token_id": 301}, "_id is 301, but <.image_pad.> is the token 300 of"),
+        ("qwen2.5-vl", "config.json", {"video_token_id": 400}, "its video_token_id is 400, but the model has tokens from 0"),
+        ("qwen3.5", "config.json", {"vision_start_token_id": 301}, "is 301, but <.vision_start.> is the token 302"),
         ("gemma3", "config.json", {"vision_config": None}, "it has no vision_config"),
         ("gemma3", "preprocessor_config.json", {"size": {"height": 32, "width": 32}}, "the model needs images of 64 x 64"),
         ("gemma3", "preprocessor_config.json", {"resample": 4}, "its resample is 4"),
@@ -229,6 +236,19 @@ def test_inconsistent_folders(name: str, file: str, change: dict[str, Any] | Non
     with pytest.raises(ConversionError, match=message):
         write_genai(folder, tmp_path / "out", convert)
     assert not any((tmp_path / "out").glob("*"))
+
+
+def test_exchanged_parts(tmp_path: Path) -> None:
+    folder = unpacked("qwen2.5-vl", tmp_path / "model")
+    parts = [folder / f"openvino_{part}_embeddings_model" for part in ("text", "vision")]
+    for suffix in (".xml", ".bin"):
+        one, other = (part.with_suffix(suffix) for part in parts)
+        contents = one.read_bytes(), other.read_bytes()
+        one.write_bytes(contents[1])
+        other.write_bytes(contents[0])
+    with pytest.raises(ConversionError, match=r"it does not compute the embeddings .* of tokens"):
+        write_genai(folder, tmp_path / "out", convert)
+    assert not (tmp_path / "out").exists()
 
 
 def test_nothing_is_written_if_the_vision_encoder_cannot_be_converted(tmp_path: Path) -> None:
