@@ -52,12 +52,34 @@ def correct_element_type(port: OutputPort, value: Value, corrections: Correction
     corrections.types[port] = given
 
 
-def are_compatible(port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks) -> bool:
-    """Return whether the dimensions in the file are compatible with those of the operation. OpenVINO uses the latter."""
-    if stated is None or value.dims is None or same_dims(value.dims, stated):
+def are_compatible(
+    port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks, *, has_one_source: bool = False
+) -> bool:
+    """Return whether the dimensions in the file are compatible with those of the operation. OpenVINO uses the latter.
+
+    A number is not compatible with a name, which is that of a dynamic dimension of an input: somebody made it dynamic, and
+    the file still has the previous dimensions of other values.
+
+    Args:
+        port: an output of a layer.
+        value: the result of the operation.
+        stated: the dimensions in the file.
+        remarks: receives incompatible dimensions.
+        has_one_source: whether the layer computes the value from one value that is not constant. Otherwise, it may combine
+            dimensions with names and numbers.
+    """
+    if stated is None or value.dims is None:
+        return True
+    if same_dims(value.dims, stated) and not (has_one_source and _fixes_named(value, stated)):
         return True
     remarks.add(f"the shape of an output of {short(port.layer.type)} that differs from the operation's", layer=port.layer)
     return False
+
+
+def _fixes_named(value: Value, stated: Dims) -> bool:
+    """Return whether the file has a number for a dimension that has a name."""
+    named = [isinstance(dim, ir.SymbolicDim) and dim.value is not None for dim in value.shape or ()]
+    return any(is_named and dim is not None for is_named, dim in zip(named, stated, strict=True))
 
 
 def add_dims(value: Value, stated: Dims | None) -> None:

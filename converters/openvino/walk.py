@@ -40,6 +40,8 @@ STRUCTURAL = ("Parameter", "Const", "Result")
 """Layer types without rules."""
 
 _MOST_ELEMENTS = 2**63 - 1
+_COMBINING = ("Cell", "Sequence")
+"""The ends of the types of layers that may get the batch from a constant: initial states, or lengths."""
 _OURS = ("converters", "onnx_specops")
 _USER_RULE = "correct the rule, or check that the file is intact"
 
@@ -98,6 +100,7 @@ class _Walk:
     variables: dict[str, Variable] = field(default_factory=dict)
     constants: dict[Any, Value] = field(default_factory=dict)
     ignored_dims: set[Value] = field(default_factory=set)
+    constants_only: set[Layer] = field(default_factory=set)  # layers that compute from constants only
     named: set[Value] = field(default_factory=set)
     reserved: set[str] = field(default_factory=set)  # names that are reserved for the model's outputs
 
@@ -146,6 +149,7 @@ class _Walk:
         for layer in sorted(graph.layers, key=_is_sink):
             if layer.type == "Const":
                 self.values[layer.outputs[0]] = self.constant(op.outermost, layer)
+                self.constants_only.add(layer)
             elif layer.type not in STRUCTURAL:
                 self.layer(op, layer)
 
@@ -183,10 +187,11 @@ class _Walk:
                 self.corrections.omitted[layer] = len(results) - len(layer.outputs)
                 self.source.remarks.add(f"outputs of {layer.type} that the file omits", layer=layer)
             ignored_dims = any(self.get(port) in self.ignored_dims for port in layer.inputs)
+            has_one_source = self.has_one_source(layer)
             for port, value in zip(layer.outputs, results, strict=False):
                 if ignored_dims and value.const_value is None:
                     self.ignored_dims.add(value)
-                self.values[port] = self.checked_value(op, port, value)
+                self.values[port] = self.checked_value(op, port, value, has_one_source=has_one_source)
         except Exception as error:  # a malformed layer can cause any exception of ONNX or NumPy
             problem = layer_problem(str(self.source.path), layer, error)
             self.problems.add(problem.message, problem.remedy, layer=layer, fault=problem.fault, cause=problem.cause)
@@ -197,14 +202,21 @@ class _Walk:
                 self.values[port] = _placeholder(port)
         self.count(op, layer, last)
 
-    def checked_value(self, op: Builder, port: OutputPort, value: Value) -> Value:
+    def has_one_source(self, layer: Layer) -> bool:
+        """Return whether the dimensions of a layer's outputs follow from those of one value, besides constants."""
+        varying = sum(port.source.layer not in self.constants_only for port in layer.inputs)
+        if not varying and layer.inputs and not layer.bodies:
+            self.constants_only.add(layer)
+        return varying == 1 and not layer.bodies and not layer.type.endswith(_COMBINING)
+
+    def checked_value(self, op: Builder, port: OutputPort, value: Value, *, has_one_source: bool) -> Value:
         """Check a rule's result against the file, complete its type and shape, and give it the layer's name."""
         remarks = self.source.remarks
         correct_element_type(port, value, self.corrections, remarks)
         stated = self.corrections.dims_of(port)
         if stated is not None and value in self.ignored_dims:
             stated = (None,) * len(stated)
-        if are_compatible(port, value, stated, remarks):
+        if are_compatible(port, value, stated, remarks, has_one_source=has_one_source):
             add_dims(value, stated)
         else:
             self.corrections.dims[port] = None if value.dims is None else tuple(value.dims)
