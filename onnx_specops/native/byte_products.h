@@ -7,6 +7,7 @@
 #include "compiler.h"
 
 namespace specops {
+namespace {  // each instruction set has its own
 
 // Adds the products of four unsigned bytes of `a` and four signed ones of `b` to each 32-bit sum.
 #if defined(SPECOPS_EVEX)
@@ -32,5 +33,6 @@ SPECOPS_INLINE __m256i add_byte_products(__m256i sums, __m256i a, __m256i b) { r
 SPECOPS_INLINE __m128i add_byte_products(__m128i sums, __m128i a, __m128i b) { return _mm_dpbusd_avx_epi32(sums, a, b); }
 #endif
 
+}  // namespace
 }  // namespace specops
 #endif

@@ -8,7 +8,11 @@
 
 #if defined(SPECOPS_GNU)
 #define SPECOPS_PRAGMA(text) _Pragma(#text)
+#if defined(__SANITIZE_ADDRESS__)
+#define SPECOPS_INLINE inline  // without optimization, the compiler would need minutes more
+#else
 #define SPECOPS_INLINE inline __attribute__((always_inline))
+#endif
 #define SPECOPS_PREFETCH(address) __builtin_prefetch(address)
 // Prefetch into the second-level cache, which has more outstanding requests than the first.
 #define SPECOPS_PREFETCH_FAR(address) __builtin_prefetch(address, 0, 2)

@@ -79,7 +79,8 @@ std::string of_signature(const Signature& signature) {
 std::string of_op(const Op* op) {
   return text("{\"name\": ", quoted(op->name), ", \"inputs\": ", list(op->inputs, of_parameter),
               ", \"outputs\": ", list(op->outputs, of_parameter), ", \"attributes\": ",
-              list(op->attributes, of_attribute), ", \"products\": ", list(op->products, of_product),
+              list(op->attributes, of_attribute), ", \"registered\": ",
+              op->is_fast == nullptr || op->is_fast() ? "true" : "false", ", \"products\": ", list(op->products, of_product),
               ", \"signatures\": ", list(op->signatures, of_signature), "}");
 }
 

@@ -329,6 +329,9 @@ struct Op {
   std::unique_ptr<Kernel> (*create)(const KernelInfo& info);
   void (*infer)(ShapeInference& graph);  // may be null
   std::vector<Product> products = {};
+  // Whether the kernel is faster than ONNX Runtime's for the function body on this processor; null if it always is. Other
+  // kernels are not registered, so the body runs.
+  bool (*is_fast)() = nullptr;
 };
 
 }  // namespace specops

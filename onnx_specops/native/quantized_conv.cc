@@ -6,6 +6,7 @@
 #include "quantized_conv.h"
 
 #include <array>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -141,6 +142,13 @@ class QuantizedConv : public Kernel {
   mutable std::shared_ptr<const PixelBiases> biases_;
 };
 
+// The portable kernels are much slower than those of ONNX Runtime, which has kernels for SSE4.1 and NEON. They are only used if
+// ONNX_SPECOPS_SIMD requests them.
+bool is_fast() {
+  const char* const requested = std::getenv("ONNX_SPECOPS_SIMD");
+  return &kernels() != &portable() || (requested != nullptr && *requested != '\0');
+}
+
 }  // namespace
 
 const Op& quantized_conv() {
@@ -167,6 +175,8 @@ const Op& quantized_conv() {
         {Type::float32}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<QuantizedConv>(info); },
       nullptr,
+      {},
+      is_fast,
   };
   return op;
 }

@@ -153,6 +153,7 @@ abi::OrtStatus* fill(Registration& registration, std::uint32_t version) {
   // takes the output's type from the signatures and its shape from the graph, if declared there.
   const bool survives = version >= 24;
   for (const Op* op : all_ops()) {
+    if (op->is_fast != nullptr && !op->is_fast()) continue;
     bool may_infer = true;
     for (const Parameter& input : op->inputs) may_infer = may_infer && (survives || !input.optional);
     for (const Signature& signature : op->signatures) {
