@@ -25,11 +25,7 @@ _NEEDED = {
 
 
 def instruction_sets(*names: str) -> list[str]:
-    """Return the instruction sets to test: those of this processor, and one that it lacks.
-
-    Instead of a set that the processor lacks, the library uses the best one that it has. An emulation has all sets.
-    """
+    """Return the instruction sets that this processor has. An emulation has all."""
     if not _FLAGS or "ONNX_SPECOPS_SIMD" in os.environ:
         return list(names)
-    present = [name for name in names if _NEEDED[name] <= _FLAGS]
-    return present + [name for name in names if name not in present][-1:]
+    return [name for name in names if _NEEDED[name] <= _FLAGS]

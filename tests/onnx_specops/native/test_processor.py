@@ -17,6 +17,7 @@ import onnx_specops
 from converters.openvino import convert
 from onnx_specops.runtime.library import has_library, library_path
 from tests.conformance.quantized.record import unpack
+from tests.native import needs_library
 
 # The checkout's sources; an installed package only has the library.
 NATIVE = Path(__file__).parents[3] / "onnx_specops" / "native"
@@ -49,6 +50,19 @@ def test_instruction_sets_match_the_system(tmp_path: Path) -> None:
     said = subprocess.run([tmp_path / "asks"], capture_output=True, text=True, check=True).stdout
     sets = (AVX2, AVX2 | {"avx_vnni"}, AVX512, VNNI, VNNI | {"amx_tile", "amx_int8"})
     assert said.split() == [str(int(flags >= wanted)) for wanted in sets]
+
+
+@needs_library
+def test_instead_of_a_set_that_the_processor_lacks_the_library_uses_the_best_one() -> None:
+    program = "from onnx_specops.runtime.library import description as d; print(d()['products'], d()['convolutions'])"
+    inherited = {name: value for name, value in os.environ.items() if name != "ONNX_SPECOPS_SIMD"}
+    environment = {**inherited, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program]
+    said = {
+        name: subprocess.run(command, env={**environment, **more}, capture_output=True, text=True, check=True).stdout
+        for name, more in {"best": {}, "newest": {"ONNX_SPECOPS_SIMD": "amx"}}.items()
+    }
+    assert said["newest"] == said["best"]
 
 
 LOADS = """
