@@ -41,6 +41,7 @@ _OVERLOOKED = re.compile(
     r"|\(FakeQuantize, id \d+\): its limits (are larger|have more dimensions) than its data"
     r"|FakeQuantize: a limit does not broadcast to the data"
     r"|\(Interpolate, id \d+\): it has \d+ sizes or scales for \d+ axes|IsAxisInRange"
+    r"|\(Interpolate, id \d+\): its axes are \[(?:\d+, )*(?P<axis>\d+), (?:\d+, )*(?P=axis)[,\]]"
     r"|running Squeeze node.* Dimension of input \d+ must be 1 instead of"
 )
 # OpenVINO's message for windows of a pooling that are larger than its padded data.

@@ -322,7 +322,7 @@ def test_masks_beyond_float16_are_noise(masked: float, excused: bool, oracle: Or
 _OF_256 = {"levels": 256, "auto_broadcast": "numpy"}
 
 
-@pytest.mark.parametrize("name", ["limits", "limits along the batch", "squeezed"])
+@pytest.mark.parametrize("name", ["limits", "limits along the batch", "squeezed", "repeated axes"])
 def test_layers_that_openvino_does_not_check_are_departures(name: str, oracle: Oracle) -> None:
     number, larger = np.array(0.5, np.float32), np.ones((2, 3), np.float32)
     recipes = {
@@ -340,6 +340,20 @@ def test_layers_that_openvino_does_not_check_are_departures(name: str, oracle: O
                 Leaf("f32", number, (), constant=True),
                 Leaf("f32", np.ones((1, 3, 1, 1, 1), np.float32), (1, 3, 1, 1, 1), constant=True),
                 Layer("FakeQuantize", "opset1", ((0, 0), (1, 0), (2, 0), (1, 0), (2, 0)), _OF_256),
+            ),
+            ((3, 0),),
+        ),
+        "repeated axes": Recipe(
+            (
+                Leaf("f32", np.ones((1, 1, 2, 2), np.float32), (1, 1, -1, -1), constant=False),
+                Leaf("f32", np.float32([2, 2]), (2,), constant=True),
+                Leaf("i32", np.int32([2, 2]), (2,), constant=True),
+                Layer(
+                    "Interpolate",
+                    "opset11",
+                    ((0, 0), (1, 0), (2, 0)),
+                    {"mode": "nearest", "shape_calculation_mode": "scales"},
+                ),
             ),
             ((3, 0),),
         ),
