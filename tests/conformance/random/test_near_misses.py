@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -442,9 +444,25 @@ def _pool(wide: int, *, dims: tuple[int, ...] = (1, 2, 4, -1)) -> Recipe:
     )
 
 
-def test_windows_larger_than_the_data_are_departures(oracle: Oracle) -> None:
-    """OpenVINO rejects them if dimensions are known."""
-    judge, recipe = Judge(oracle), _pool(1)
+@pytest.fixture
+def narrow_oracle() -> Iterator[Oracle]:
+    """OpenVINO on one core."""
+    if not hasattr(os, "sched_setaffinity"):
+        pytest.skip("the system does not limit a process to a core")
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        oracle = Oracle()
+        oracle.ask(os.getpid)
+    finally:
+        os.sched_setaffinity(0, cores)
+    yield oracle
+    oracle.close()
+
+
+def test_windows_larger_than_the_data_are_departures(narrow_oracle: Oracle) -> None:
+    """OpenVINO rejects them if dimensions are known, and on several cores."""
+    judge, recipe = Judge(narrow_oracle), _pool(1)
     verdict = judge.judge(recipe)
     assert verdict.kind == "parts", verdict
     assert is_invalid(recipe, verdict, judge)
