@@ -207,7 +207,7 @@ def transpose(op: Builder, data: Value, order: Value):
 _NEGATIVE_SIZE = Departure(
     name="negative sizes",
     where="a negative number in the target shape",
-    cpu="gives no elements, or crashes",
+    cpu="gives no elements on one thread, and fails on several, or crashes",
     reference="gives no elements, and rejects -1",
     follows="runtime",
 )
