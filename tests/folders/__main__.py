@@ -52,7 +52,7 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
     if name in VISION:
         for run in (hosts.in_genai_with_images, *([] if name == "phi3-v" else [hosts.in_genai_processor])):
             yield "onnxruntime-genai", partial(run, name)
-        if name.startswith("qwen"):  # OpenVINO GenAI does not run the others as transformers does, or not at all
+        if name.startswith(("gemma3", "qwen")):  # OpenVINO GenAI does not run the others as transformers does, or not at all
             yield "onnxruntime-genai", partial(hosts.in_genai_as_pipeline, name.removesuffix("-int8"))
     if name in HYBRIDS:
         for search in ("greedy", "beams") if name in hybrids.WITH_BEAMS else ("greedy",):

@@ -223,12 +223,20 @@ def _waves(height: int, width: int) -> np.ndarray:
 
 
 def exact_requests(name: str) -> list[Request]:
-    """Return prompts with one image and with two that no processor resizes, because OpenVINO GenAI has its own resize."""
-    side = 2 * CONFIGURATIONS[name][1]["vision_config"]["patch_size"]
+    """Return prompts with zero, one and two images that no processor resizes, because OpenVINO GenAI has its own resize."""
+    patch = CONFIGURATIONS[name][1]["vision_config"]["patch_size"]
+    sizes = [(8 * patch, 10 * patch), (4 * patch, 6 * patch)] if name != "gemma3" else [(_ONE_SIZE, _ONE_SIZE)] * 2
     draw = np.random.default_rng(5)
-    images = [draw.integers(0, 256, (side * rows, side * columns, 3), np.uint8) for rows, columns in ((4, 5), (2, 3))]
+    images = [draw.integers(0, 256, (*size, 3), np.uint8) for size in sizes]
     before = place_of_image(name)
-    return [Request(f"{before}What is it?", (images[0],)), Request(f"{before} or {before}?", tuple(images))]
+    # OpenVINO GenAI 2026.4 fails on prompts without an image for Qwen3-VL
+    plain = [] if name == "qwen3-vl" else [Request("Once upon a time", ())]
+    return [*plain, Request(f"{before}What is it?", (images[0],)), Request(f"{before} or {before}?", tuple(images))]
+
+
+# With its backend "SDPA", OpenVINO GenAI 2026.4 counts the positions of a prompt for Gemma 3 from 1, but those of generated
+# tokens from 0: the first generated token has the position of the last token of the prompt.
+_BACKENDS = {"gemma3": "PA"}
 
 
 def texts_in_pipeline(folder: Path, name: str) -> list[str]:
@@ -245,7 +253,7 @@ def texts_in_pipeline(folder: Path, name: str) -> list[str]:
         made = openvino_tokenizers.convert_tokenizer(texts, with_detokenizer=True)
         for part, model in zip(("tokenizer", "detokenizer"), made, strict=True):
             ov.save_model(model, Path(place) / f"openvino_{part}.xml")
-        pipeline = openvino_genai.VLMPipeline(place, "CPU", ATTENTION_BACKEND="SDPA", **CPU)
+        pipeline = openvino_genai.VLMPipeline(place, "CPU", ATTENTION_BACKEND=_BACKENDS.get(name, "SDPA"), **CPU)
         settings = openvino_genai.GenerationConfig(
             max_new_tokens=TOKENS, do_sample=False, apply_chat_template=False, eos_token_id=END
         )
