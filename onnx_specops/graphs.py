@@ -16,6 +16,10 @@ FULL_RANGE = "full range"
 """The key in a node's ``meta`` that `mark_full_range` sets."""
 
 
+RANDOM = frozenset(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"))
+"""Operators whose results depend on how often they run."""
+
+
 def origin(node: ir.Node) -> object | None:
     """Return the object that a node was emitted for; ``None`` if unknown."""
     return node.meta.get(ORIGIN)

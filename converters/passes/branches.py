@@ -9,10 +9,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from onnx_specops.graphs import all_nodes, nested
-
-_RANDOM = frozenset(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"))
-"""Operators whose results depend on how often they run."""
+from onnx_specops.graphs import RANDOM, all_nodes, nested
 
 
 class MoveIntoBranches(InPlacePass):
@@ -58,7 +55,7 @@ def _graphs_of(node: ir.Node) -> list[ir.Graph]:
 
 def _branch_of(node: ir.Node, branches: dict[ir.Graph | ir.Function, ir.Graph]) -> ir.Graph | None:
     """Return the only branch that uses the results of a node; ``None`` if there is none."""
-    if node.op_type in _RANDOM or any(value.is_graph_output() for value in node.outputs):
+    if node.op_type in RANDOM or any(value.is_graph_output() for value in node.outputs):
         return None
     users = {user.graph for value in node.outputs for user, _ in value.uses()}
     taking = {None if user is None else branches.get(user) for user in users}

@@ -110,9 +110,17 @@ from converters.passes.spellings.qnn_forms import (
     SumsOfProducts,
     WeightsOfFloatResults,
 )
-from converters.passes.spellings.qnn_functions import BoundedAtan, BoundedExp
-from converters.passes.spellings.qnn_integers import BytesThroughIntegers, ExactQuotients, UnequalTo0, WrappedBytes
+from converters.passes.spellings.qnn_functions import ArcTangents, BoundedAtan, BoundedExp
+from converters.passes.spellings.qnn_integers import (
+    BytesThroughIntegers,
+    ConcatenatedPads,
+    ExactQuotients,
+    SumsOfParts,
+    UnequalTo0,
+    WrappedBytes,
+)
 from converters.passes.spellings.qnn_normalization import NormalizedMatrices
+from converters.passes.spellings.qnn_products import SeparateProducts
 from converters.passes.spellings.random_numbers import UnseededRandomUniform
 from converters.passes.spellings.recurrent_nan import AddedNaN, KeptNaN, KeptNaNOfFloat16, KeptNaNOfLSTM
 from converters.passes.spellings.reductions import (
@@ -141,6 +149,7 @@ from converters.passes.spellings.rows import RowsOfMatrices, UncheckedRows
 from converters.passes.spellings.sampling import GridSampleToGather, NearestGridSampleToGather
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.scattering import LastOfEqualIndices, ScatterWithinData
+from converters.passes.spellings.selected_branches import SelectedBranches
 from converters.passes.spellings.separate_constants import SeparateConstants
 from converters.passes.spellings.signs import ComparedSigns, Signs, SignsOfIntegers
 from converters.passes.spellings.single_elements import DecomposeInstanceNormalization
@@ -174,8 +183,9 @@ if TYPE_CHECKING:
 _FIRST: Mapping[str, Callable[[], InPlacePass]] = {
     "MatMul for bags": BagsByMatMul,
     "unseeded RandomUniform": UnseededRandomUniform,
+    "sums of parts": SumsOfParts,
 }
-"""Spellings of operators of the domain, before their functions are inlined."""
+"""Spellings of operators that inlined functions or the workarounds for ONNX Runtime would replace."""
 
 _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "4D InstanceNormalization": InstanceNormalization4D,
@@ -286,6 +296,9 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Pad before Conv": PadBeforeConv,
     "Gather for edges": GatheredEdges,
     "Concat for ends": ConcatenatedEnds,
+    "Concat for integer Pad": ConcatenatedPads,
+    "Atan for Acos": ArcTangents,
+    "Where for If": SelectedBranches,
     "five dimensions": FiveDimensions,
     "kernels of strides": KernelsOfStrides,
     "merged elements": MergedElements,
@@ -356,6 +369,7 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for Expand": GatheredCopies,
     "separate activations": SeparateActivations,
     "separate Transposes": SeparateTransposes,
+    "separate products": SeparateProducts,
     "expanded Softplus": ExpandedSoftplus,
     "bounded Exp": BoundedExp,
     "bounded Atan": BoundedAtan,

@@ -1,7 +1,8 @@
-"""Functions that Qualcomm's HTP computes only for numbers within a range."""
+"""Functions that Qualcomm's HTP lacks, or computes only for numbers within a range."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -53,6 +54,29 @@ class BoundedAtan(Workaround):
         if not isinstance(x, Value) or x.dtype not in _FLOATS or _is_between(x, _LARGEST_TANGENT):
             return None
         return [again(op, node, op.Clip(x, *(op.const(end, x.dtype) for end in (-_LARGEST_TANGENT, _LARGEST_TANGENT))))]
+
+
+class ArcTangents(Workaround):
+    """Convert Acos and Asin to Atan: the tangent of the angle is the quotient of the sine and the cosine.
+
+    QNN's HTP (2.7) has neither.
+    """
+
+    operators = frozenset(("Acos", "Asin"))
+    tolerance = 2e-4
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        (x,) = node.inputs
+        if not isinstance(x, Value) or x.dtype not in _FLOATS:
+            return None
+        one = op.const(1.0, x.dtype)
+        other = op.Max(op.Sqrt(op.Mul(op.Sub(one, x), op.Add(one, x))), op.const(_LEAST_DIVISOR, x.dtype))
+        angle: Value = op.Atan(op.Div(x, other))
+        return [angle if node.op_type == "Asin" else op.Sub(op.const(math.pi / 2, x.dtype), angle)]
+
+
+_LEAST_DIVISOR = 1e-4
+"""A number of float16. Divided by it, 1 gives a tangent below `_LARGEST_TANGENT`."""
 
 
 def _is_above(x: Value, least: float) -> bool:

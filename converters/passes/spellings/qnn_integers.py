@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround, Workaround, again
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array
+from onnx_specops.graphs import constant_array, constant_list, has_full_range, producer_of
 
 _SIGNED = frozenset((ir.DataType.INT32, ir.DataType.INT64))
 _CAST = frozenset((*_SIGNED, ir.DataType.UINT32, ir.DataType.FLOAT, ir.DataType.FLOAT16))
@@ -115,3 +117,83 @@ def _remainder(op: Builder, a: Value, b: Value) -> Value:
         return op.Where(op.Less(rest, zero), op.Add(rest, b), rest)
     opposite = op.And(op.Not(op.Equal(rest, zero)), op.Xor(op.Less(rest, zero), op.Less(b, zero)))
     return op.Where(opposite, op.Add(rest, b), rest)
+
+
+class SumsOfParts(KernelWorkaround):
+    """Add integers in parts of 4 to 11 bits.
+
+    QNN's HTP (2.7) adds integers in float32, which represents all integers up to 2^24, and has no bitwise operators.
+    Condition: at most 2^20 elements are added. Casts of booleans are added as they are.
+    """
+
+    operators = frozenset(("ReduceSum",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, *axes = node.inputs
+        result = node.outputs[0]
+        if not isinstance(x, Value) or not isinstance(result, Value) or not has_full_range(node) or x.dtype not in _SIGNED:
+            return None
+        if not x.is_static or not result.is_static:
+            return None
+        count = math.prod(size or 0 for size in x.dims or ()) // max(math.prod(size or 0 for size in result.dims or ()), 1)
+        if count > 1 << (_EXACT - _LEAST_BITS):
+            return None
+        if _is_of_booleans(x):
+            return [again(op, node, x, *axes)]
+        width = min(_EXACT - max(count - 1, 0).bit_length(), _MOST_BITS)
+        unit = op.const(1 << width, x.dtype)
+        rest, parts = x, []
+        for _ in range(-(-_BITS // width) - 1):
+            higher = op.Div(rest, unit)
+            parts.append(again(op, node, op.Sub(rest, op.Mul(higher, unit)), *axes))
+            rest = higher
+        total = again(op, node, rest, *axes)
+        for part in reversed(parts):
+            total = op.Add(op.Mul(total, unit), part)
+        return [total]
+
+
+_EXACT = 24
+"""The largest power of two below which float32 represents all integers."""
+
+_LEAST_BITS, _MOST_BITS, _BITS = 4, 11, 32
+
+
+def _is_of_booleans(value: ir.Value) -> bool:
+    cast = producer_of(value, "Cast")
+    return cast is not None and cast.inputs[0] is not None and cast.inputs[0].dtype == ir.DataType.BOOL
+
+
+class ConcatenatedPads(Workaround):
+    """Convert Pad of integers and booleans with a constant to Concat.
+
+    QNN's HTP (2.7) rejects it. Conditions: at most four known dimensions, a constant number, and constant pads that are not
+    negative.
+    """
+
+    operators = frozenset(("Pad",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, pads, *others = node.inputs
+        number, axes = [*others, None, None][:2]
+        ends = constant_list(pads)
+        if node.attributes.get_string("mode", "constant") != "constant" or not ends or min(ends) < 0 or axes is not None:
+            return None
+        if not isinstance(x, Value) or x.dtype not in _SIGNED | {ir.DataType.BOOL} or not x.is_static:
+            return None
+        dims = [size or 0 for size in x.dims or ()]
+        fill = np.zeros((), x.dtype.numpy()) if number is None else constant_array(number)
+        if fill is None or not 1 <= len(dims) <= _MOST_DIMENSIONS or 0 in dims:
+            return None
+        result = x
+        for axis, pair in enumerate(zip(ends[: len(dims)], ends[len(dims) :], strict=True)):
+            before, after = (
+                [np.full([*dims[:axis], width, *dims[axis + 1 :]], fill.reshape(()))] * (width > 0) for width in pair
+            )
+            if any(pair):
+                result = op.Concat(*map(op.const, before), result, *map(op.const, after), axis=axis)
+            dims[axis] += sum(pair)
+        return [result]
+
+
+_MOST_DIMENSIONS = 4

@@ -119,8 +119,8 @@ class MeansForSums(Workaround):
 class ReducedNumbers(Workaround):
     """Reduce booleans and 8-bit integers as int32.
 
-    tract (0.23) and TVM (0.27) reject the maximum and minimum of booleans. MNN (3.6) does not write the results for 8-bit
-    integers.
+    QNN (2.7), tract (0.23) and TVM (0.27) reject the maximum and minimum of booleans. MNN (3.6) does not write the results
+    for 8-bit integers.
     """
 
     operators = frozenset(("ReduceMax", "ReduceMin"))

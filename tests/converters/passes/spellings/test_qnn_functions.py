@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.qnn_functions import BoundedAtan, BoundedExp
+from converters.passes.spellings.qnn_functions import ArcTangents, BoundedAtan, BoundedExp
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, rewritten
 
@@ -49,3 +49,10 @@ def test_arc_tangents(emit: Any, found: list[str]) -> None:
 def test_other_types() -> None:
     x = new_value(ir.DataType.DOUBLE, (3,), "x")
     assert rewritten(lambda op, x: op.Exp(x), x, by=[BoundedExp()]) == ["Exp"]
+
+
+@pytest.mark.parametrize("name", ["Acos", "Asin"])
+def test_arc_functions(name: str) -> None:
+    numbers = [np.array([-1, -0.99999, -0.5, 0, 1e-6, 0.3, 0.999, 0.99999994, 1, 1.5, np.nan], np.float32)]
+    found = rewritten(lambda op, x: op.node(name, x), floats("x", 11), by=[ArcTangents()], numbers=numbers, atol=2e-4)
+    assert "Atan" in found and name not in found

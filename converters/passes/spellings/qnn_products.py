@@ -1,0 +1,58 @@
+"""Matrix multiplications whose results Qualcomm's compiler cannot rearrange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from converters.passes.workaround import Workaround, again
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array
+
+_LOWEST = -60000.0
+"""A number near the lowest of float16."""
+
+_MOST_DIMENSIONS = 4
+"""The most dimensions of a Max."""
+
+_RESHAPES = frozenset(("Flatten", "Reshape", "Squeeze", "Unsqueeze"))
+
+
+class SeparateProducts(Workaround):
+    """Insert a Max with -60,000 after a multiplication by a constant matrix if Reshape and Transpose of the result give five
+    dimensions, of which the last two are equal.
+
+    QNN's HTP (2.7) merges these nodes, and its compiler crashes. State space models such as Mamba 2 have them.
+    """
+
+    operators = frozenset(("Gemm", "MatMul"))
+    finite = True
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        left, right, *bias = node.inputs
+        product = node.outputs[0]
+        if right is None or constant_array(right) is None or product.dtype is None:
+            return None
+        if (product.shape is not None and product.shape.rank() > _MOST_DIMENSIONS) or not _gives_squares(product):
+            return None
+        return [op.Max(again(op, node, left, right, *bias), op.const(_LOWEST, product.dtype))]
+
+
+def _gives_squares(value: ir.Value, *, is_transposed: bool = False, has_squares: bool = False) -> bool:
+    """Return whether Reshape and at least one Transpose give five dimensions, of which the last two are equal."""
+    if is_transposed and has_squares:
+        return True
+    for use in value.uses():
+        moved = use.node.op_type == "Transpose"
+        if use.idx or not (moved or use.node.op_type in _RESHAPES):
+            continue
+        result = use.node.outputs[0]
+        squares = has_squares or _is_of_squares(result)
+        if _gives_squares(result, is_transposed=is_transposed or moved, has_squares=squares):
+            return True
+    return False
+
+
+def _is_of_squares(value: ir.Value) -> bool:
+    return value.shape is not None and value.shape.rank() > _MOST_DIMENSIONS and value.shape[-1] == value.shape[-2]
