@@ -22,20 +22,21 @@ class Forms:
 
 def forms() -> Iterator[Forms]:
     """Iterate over the forms of every operator of the domain, by name. Schema and NumPy kernel are always available."""
-    from onnx_specops.runtime.library import native_operators
+    from onnx_specops.runtime.library import native_operators, unregistered_operators
 
     missing = ""
     if importlib.util.find_spec("onnxruntime_extensions") is None:
         missing = 'pip install "onnx-specops[python-kernels]"'
     try:
-        native = native_operators()
-        not_built = "none written"
+        native = dict.fromkeys(native_operators(), "")
+        native |= dict.fromkeys(unregistered_operators(), "slower than the body on this processor")
+        no_kernel = "none written"
     except MissingKernelError as error:
-        native, not_built = frozenset(), str(error)
+        native, no_kernel = {}, str(error)
     for operator in operators():
         yield Forms(
             operator.name,
             "" if operator.emit_body else operator.no_body,
             missing,
-            "" if operator.name in native else not_built,
+            native.get(operator.name, no_kernel),
         )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_specops.runtime.library import has_library, native_operators
+from onnx_specops.runtime.library import has_library, native_operators, unregistered_operators
 
 BUILT = native_operators() if has_library() else frozenset()
+REGISTERED = BUILT - unregistered_operators() if has_library() else frozenset()
+"""The operators whose kernels run on this processor. For the others, the body is faster."""
+
 OF_PCRE2 = frozenset({"RegexNormalization", "RegexSplit", "SpecialTokensSplit"})
 """The operators that need PCRE2, which the library opens."""
 

@@ -187,6 +187,8 @@ class _Walk:
                 self.corrections.omitted[layer] = len(results) - len(layer.outputs)
                 self.source.remarks.add(f"outputs of {layer.type} that the file omits", layer=layer)
             ignored_dims = any(self.get(port) in self.ignored_dims for port in layer.inputs)
+            if layer.inputs and not layer.bodies and self.varying_inputs(layer) == 0:
+                self.constants_only.add(layer)
             has_one_source = self.has_one_source(layer)
             for port, value in zip(layer.outputs, results, strict=False):
                 if ignored_dims and value.const_value is None:
@@ -204,10 +206,11 @@ class _Walk:
 
     def has_one_source(self, layer: Layer) -> bool:
         """Return whether the dimensions of a layer's outputs follow from those of one value, besides constants."""
-        varying = sum(port.source.layer not in self.constants_only for port in layer.inputs)
-        if not varying and layer.inputs and not layer.bodies:
-            self.constants_only.add(layer)
-        return varying == 1 and not layer.bodies and not layer.type.endswith(_COMBINING)
+        return self.varying_inputs(layer) == 1 and not layer.bodies and not layer.type.endswith(_COMBINING)
+
+    def varying_inputs(self, layer: Layer) -> int:
+        """Return the number of a layer's inputs that do not follow from constants only."""
+        return sum(port.source.layer not in self.constants_only for port in layer.inputs)
 
     def checked_value(self, op: Builder, port: OutputPort, value: Value, *, has_one_source: bool) -> Value:
         """Check a rule's result against the file, complete its type and shape, and give it the layer's name."""

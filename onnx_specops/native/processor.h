@@ -4,9 +4,10 @@
 #include <cpuid.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+
+#include "requested_set.h"
 
 #if defined(__linux__)
 #include <sys/syscall.h>
@@ -87,8 +88,7 @@ struct KernelSets {
 template <typename Kernels>
 const Kernels& best_kernels(const KernelSets<Kernels>& sets) {
   const char* const names[] = {"portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "amx"};
-  const char* wanted = std::getenv("ONNX_SPECOPS_SIMD");
-  if (wanted != nullptr && *wanted == '\0') wanted = nullptr;
+  const char* const wanted = requested_set();
   int most = wanted == nullptr ? 5 : 0;
   for (int i = 0; i <= 5 && wanted != nullptr; ++i) {
     if (std::strcmp(wanted, names[i]) == 0) most = i;

@@ -6,7 +6,6 @@
 #include "quantized_conv.h"
 
 #include <array>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "quantized_conv_prepared.h"
 #include "quantized_conv_runs.h"
 #include "quantized_conv_winograd.h"
+#include "requested_set.h"
 
 #if defined(SPECOPS_X86_KERNELS)
 #include "processor.h"
@@ -145,8 +145,7 @@ class QuantizedConv : public Kernel {
 // The portable kernels are much slower than those of ONNX Runtime, which has kernels for SSE4.1 and NEON. They are only used if
 // ONNX_SPECOPS_SIMD requests them.
 bool is_fast() {
-  const char* const requested = std::getenv("ONNX_SPECOPS_SIMD");
-  return &kernels() != &portable() || (requested != nullptr && *requested != '\0');
+  return &kernels() != &portable() || requested_set() != nullptr;
 }
 
 }  // namespace

@@ -75,6 +75,16 @@ def native_operators() -> frozenset[str]:
 
 
 @functools.cache
+def unregistered_operators() -> frozenset[str]:
+    """Return the operators whose native kernels are not registered, because their bodies are faster on this processor.
+
+    Raises:
+        MissingKernelError: like `library_path`.
+    """
+    return frozenset(operator["name"] for operator in description()["operators"] if not operator["registered"])
+
+
+@functools.cache
 def has_wide_vectors() -> bool:
     """Return whether the library uses AVX2 or newer instructions; raise `MissingKernelError` like `library_path`."""
     return bool(description()["products"] != "portable")

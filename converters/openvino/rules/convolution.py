@@ -203,6 +203,7 @@ def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) 
     """Emit a Conv. The kernel is ``[outputs, inputs / groups, ...]``."""
     if kernel.rank is not None and kernel.rank != at.rank + 2:
         raise Malformed(f"its kernel has {kernel.rank - 2} spatial dimensions, but strides has {at.rank}")
+    _check_kernel(kernel)
     _check_channels(data, kernel, 1, groups)
     sizes = spatial_shape(op, kernel, at.rank)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
@@ -210,6 +211,13 @@ def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) 
         return op.Conv(data, kernel, auto_pad=at.auto_pad.upper(), **attributes)
     data, pads = at.pad(op, data, sizes)
     return op.Conv(data, kernel, pads=pads, **attributes)
+
+
+def _check_kernel(kernel: Value) -> None:
+    """Raise `Malformed` if the kernel has no elements for an output: OpenVINO's result is uninitialized memory."""
+    if kernel.dims and 0 in kernel.dims[2:]:
+        dims = ", ".join(map(str, kernel.dims))
+        raise Malformed(f"its kernel [{dims}] has no elements")
 
 
 def _check_channels(data: Value, kernel: Value, axis: int, groups: int = 1) -> None:
@@ -229,6 +237,7 @@ def _in_groups(
     groups = None if kernel.dims is None else kernel.dims[0]
     if groups is not None and groups < 1:
         raise Malformed(f"its kernel has {groups} groups; expected 1 or more")
+    _check_kernel(kernel)
     merged = op.Reshape(kernel, op.Concat([-1], op.Shape(kernel, start=2), axis=0))
     if groups is not None:
         return convolve(op, data, merged, at, groups)
@@ -265,6 +274,7 @@ def _transposed(
     for value in (data, kernel):
         if value.rank is not None and value.rank != at.rank + 2:
             raise Malformed(f"an input has {value.rank - 2} spatial dimensions, but strides has {at.rank}")
+    _check_kernel(kernel)
     _check_channels(data, kernel, 0)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
     sizes = spatial_shape(op, kernel, at.rank)
@@ -316,6 +326,7 @@ def _deformable(
     def compute(data: Value, offsets: Value, kernel: Value, mask: Value | None = None) -> Value:
         if not bilinear_interpolation_pad:
             offsets, mask = _sampled_inside(op, data, offsets, kernel, mask, at, deformable_group)
+        _check_kernel(kernel)
         padded, pads = at.pad(op, data, spatial_shape(op, kernel, 2))
         return op.DeformConv(
             padded, kernel, offsets, None, mask,

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from onnx_ir.passes import InPlacePass
 
 from converters.passes.onnxruntime.block_layouts import KeepBlocks
+from converters.passes.onnxruntime.captured_values import CopyCapturedValues
 from converters.passes.onnxruntime.column_sums import SumsByProducts
 from converters.passes.onnxruntime.depthwise import DepthwiseChannelsLast
 from converters.passes.onnxruntime.direct_convolutions import DirectConvolutions
@@ -61,6 +62,7 @@ from onnx_specops.building import OPSET
 
 __all__ = [
     "ConstantsOfMoreDimensions",
+    "CopyCapturedValues",
     "CopyMovedOutputs",
     "DepthwiseChannelsLast",
     "DepthwiseLines",
@@ -165,4 +167,4 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
             KeepBlocks(),
             SeparateWeights(),
         ]
-    return [*guards, TransposeInSteps(), CopyMovedOutputs()]
+    return [*guards, TransposeInSteps(), CopyMovedOutputs(), CopyCapturedValues()]

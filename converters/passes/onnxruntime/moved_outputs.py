@@ -16,7 +16,7 @@ from converters.passes.quantized.graph import is_node
 from onnx_specops.graphs import all_nodes, nested
 from onnx_specops.naming import Names
 
-_MOVERS = frozenset(("Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
+MOVERS = frozenset(("Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
 """Operators through which ONNX Runtime moves quantization."""
 
 
@@ -49,5 +49,5 @@ def _after(node: ir.Node) -> Iterator[ir.Node]:
     while pending:
         user = pending.pop()
         yield user
-        if not user.domain and user.op_type in _MOVERS:
+        if not user.domain and user.op_type in MOVERS:
             pending += user.outputs[0].consumers()

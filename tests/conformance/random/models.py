@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
+import os
 import resource
 import threading
 import time
@@ -23,6 +24,7 @@ from tests.conformance.random import near
 from tests.conformance.random.explain import explain
 from tests.conformance.random.graph import Graph, with_dims
 from tests.conformance.random.judge import SECONDS, Judge, save
+from tests.conformance.random.near.networks import FOLDER
 from tests.conformance.random.options import BY_NAME, of
 from tests.conformance.random.recipe import Recipe, build
 from tests.worker import Lost, Worker
@@ -213,6 +215,8 @@ def keep(
     command = f"python -m tests.conformance.random{' --near' * (kind == 'near')} --seed {seed} --model {outcome.number}"
     if options:
         command += f" --options {options[outcome.number % len(options)]}"
+    if kind == "near" and FOLDER in os.environ:
+        command += f" --networks {os.environ[FOLDER]}"
     (place / "finding.txt").write_text(f"{command}\n{outcome.text}\n")
     if outcome.small is not None:
         oracle.ask(save, outcome.small, str(place / "model.xml"))

@@ -12,14 +12,9 @@ from onnx import TensorProto, helper
 from converters.errors import ConversionError
 from converters.folders.genai_types import check_ports
 from tests.converters.cli.specops import specops
-from tests.converters.folders.test_genai_settings import ARCHIVES, Folder
+from tests.converters.folders.genai_folder import ARCHIVES, Folder
 
 CONFIG = "config.json"
-
-
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    return Folder("models/llama", tmp_path_factory.mktemp("llama"))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from onnx_specops.domain import find
 from onnx_specops.runtime.reference import reference_evaluator
 from tests.comparison import assert_close
 from tests.conformance.oracle import Oracle
-from tests.native import BUILT
+from tests.native import REGISTERED
 from tests.onnx_specops.ops import (
     cases_attention,
     cases_color,
@@ -57,8 +57,8 @@ CASES = [
     *cases_volume_conv.CASES,
 ]
 FORMS = ["numpy", "native", "python", "body", "reference"]
-VALUES = [(case, form) for case in CASES if not case.error for form in FORMS if form != "native" or case.op in BUILT]
-ERRORS = [(case, form) for case in CASES if case.error for form in FORMS if form != "native" or case.op in BUILT]
+VALUES = [(case, form) for case in CASES if not case.error for form in FORMS if form != "native" or case.op in REGISTERED]
+ERRORS = [(case, form) for case in CASES if case.error for form in FORMS if form != "native" or case.op in REGISTERED]
 
 
 @pytest.fixture(scope="module")
