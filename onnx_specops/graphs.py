@@ -15,6 +15,11 @@ ORIGIN = "origin"
 FULL_RANGE = "full range"
 """The key in a node's ``meta`` that `mark_full_range` sets."""
 
+RESHAPES = frozenset(("Expand", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+"""Operators that change the shape of their first input."""
+
+MOVES = RESHAPES | {"Concat", "Gather", "Slice", "Split"}
+"""Operators that move or select elements of their first input."""
 
 RANDOM = frozenset(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"))
 """Operators whose results depend on how often they run."""

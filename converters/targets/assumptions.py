@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnx_specops.graphs import all_nodes, constant_array
+from onnx_specops.graphs import MOVES, all_nodes, constant_array, producer_of
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,21 @@ def _computed(index: int) -> Callable[[ir.Node], bool]:
     return lambda node: index < len(node.inputs) and constant_array(node.inputs[index]) is None
 
 
+def _unbounded(node: ir.Node) -> bool:
+    """Return whether the input of a node is neither a constant nor an angle of `WrappedAngles`."""
+    value = node.inputs[0]
+    while value is not None and (before := value.producer()) is not None and before.op_type in MOVES:
+        value = before.inputs[0]
+    total = producer_of(value, "Add")
+    return _computed(0)(node) and (total is None or not all(map(_is_multiple_of_integers, total.inputs)))
+
+
+def _is_multiple_of_integers(value: ir.Value | None) -> bool:
+    product = producer_of(value, "Mul")
+    cast = None if product is None else producer_of(product.inputs[0], "Cast")
+    return cast is not None and cast.inputs[0] is not None and cast.inputs[0].dtype == ir.DataType.INT32
+
+
 def _several(node: ir.Node) -> bool:
     count = constant_array(node.inputs[1])
     return _computed(0)(node) and (count is None or bool((count > 1).any()))
@@ -41,7 +56,7 @@ def _ordered(node: ir.Node) -> bool:
 
 
 HALF_ANGLES = Assumption(
-    frozenset(("Cos", "Sin")), "the angles are between -10 and 10, because it reduces them in float16", _computed(0)
+    frozenset(("Cos", "Sin")), "the angles are between -10 and 10, because it reduces them in float16", _unbounded
 )
 HALF_TIES = Assumption(frozenset(("TopK",)), "no two of the elements are equal in float16", _several)
 TIES = Assumption(frozenset(("TopK",)), "no two of the elements are equal", _ordered)

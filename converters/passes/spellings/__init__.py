@@ -92,6 +92,7 @@ from converters.passes.spellings.padding import (
 )
 from converters.passes.spellings.positive_scores import PositiveScores
 from converters.passes.spellings.powers import ExpandedPowers
+from converters.passes.spellings.qnn_angles import WrappedAngles
 from converters.passes.spellings.qnn_forms import (
     ConcatenatedEnds,
     ConvForAveragePool,
@@ -159,7 +160,7 @@ from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
 from converters.passes.spellings.tinygrad_forms import IndicesOfPlanes, PositiveAxes, ScatteredRows, StrictComparisons
-from converters.passes.spellings.topk import SortedTopK
+from converters.passes.spellings.topk import ReversedTopK, SortedTopK
 from converters.passes.spellings.tract_forms import CountedOutputs, CountedSlices, UnnamedDimensions, WideSizes
 from converters.passes.spellings.unfused import SeparatePatterns
 from converters.passes.spellings.unrolled import UnrolledForms, UnrolledLoops, UnrolledRecurrence
@@ -226,6 +227,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "rounded integer Pow": RoundIntegerPowers,
     "several elements": DecomposeInstanceNormalization,
     "sorted TopK": SortedTopK,
+    "reversed TopK": ReversedTopK,
     "static Reshape": StaticReshape,
     "stated dimensions": StatedDimensions,
     "counted padding": CountedPads,
@@ -299,6 +301,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Concat for integer Pad": ConcatenatedPads,
     "Atan for Acos": ArcTangents,
     "Where for If": SelectedBranches,
+    "wrapped angles": WrappedAngles,
     "five dimensions": FiveDimensions,
     "kernels of strides": KernelsOfStrides,
     "merged elements": MergedElements,
