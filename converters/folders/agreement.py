@@ -8,6 +8,7 @@ from typing import Any
 
 from converters.errors import ConversionError, Fault, Problem
 from converters.folders.layouts import CONFIG, PIPELINE, config_of, read_object
+from converters.folders.modules import modules_of_another_type
 from converters.folders.path_errors import AS_WRITTEN
 from converters.folders.stated import is_integer, shown
 from converters.formats import format_of
@@ -127,17 +128,23 @@ def model_problems(model: Path, config: Path) -> list[Problem]:
             sizes = {stated: config_values[stated]} if stated else {"num_labels": 2}  # the default of transformers
     elif kind.endswith(_OF_VOCABULARY) and "padded_vocab_size" not in config_values:
         sizes = {"vocab_size": config_values.get("vocab_size")}
-    return list(graph.differences(config, model, "logits", -1, sizes))
+    found = list(graph.differences(config, model, "logits", -1, sizes))
+    if modules := modules_of_another_type(config_values.get("model_type"), graph.layers):
+        message = f"its model_type is {config_values['model_type']!r}, but the layers of {model.name} have {modules}"
+        found.append(_problem(config, message, _MIXED))
+    return found
 
 
 class _Interface:
-    """The dimensions of a model's inputs and outputs by all of their names."""
+    """The dimensions of a model's inputs and outputs by all of their names, and the names of its layers."""
 
     def __init__(self, path: Path) -> None:
         self._dims: dict[str, Dims | None] = {}
+        self.layers: list[str] = []
         with format_of(path).open(path, without_weights=True) as source:
             for port in (*source.inputs, *source.outputs):
                 self._dims |= dict.fromkeys(port.names, port.dims)
+            self.layers += (layer.name for layer in source.layers)
 
     def differences(
         self, config: Path, model: Path, value: str, axis: int, config_values: Mapping[str, Any]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import NoneType
 
@@ -13,31 +12,14 @@ from converters.errors import ConversionError, Fault, Problem
 from converters.folders.genai_types import other_structure
 from converters.folders.language_model import LanguageModel
 from converters.folders.layouts import CONFIG, read_object
+from converters.folders.modules import modules_of_another_type
 from converters.folders.stated import is_integer, shown
+from converters.formats import format_of
 from converters.passes.attention import Decoder
 
 GENERATION = "generation_config.json"
 
 _REMEDY = "use the {} of the model"
-_MODULE = re.compile(r"__module\.[^/]*\b(?:layers|h)\.\d+\.([^/]+)/")
-
-_LLAMA, _WITH_NORMS = frozenset({"self_attn.q_proj"}), frozenset({"self_attn.q_proj", "self_attn.q_norm"})
-_MODULES = {
-    "bloom": frozenset({"self_attention.query_key_value"}),
-    "gemma3_text": _WITH_NORMS,
-    "gpt2": frozenset({"attn.c_attn"}),
-    "gpt_neox": frozenset({"attention.query_key_value"}),
-    "gpt_oss": _LLAMA,
-    "llama": _LLAMA,
-    "mistral": _LLAMA,
-    "mixtral": _LLAMA,
-    "phi3": frozenset({"self_attn.qkv_proj"}),
-    "qwen2": _LLAMA,
-    "qwen3": _WITH_NORMS,
-}
-"""Type -> the modules of its attentions in transformers that distinguish it from other types of the table."""
-
-_DISTINGUISHING = frozenset().union(*_MODULES.values())
 
 
 @dataclass(frozen=True)
@@ -80,16 +62,25 @@ def check_configuration(
     """
     dims = model.graph.output[0].type.tensor_type.shape.dim
     vocabulary = dims[-1].dim_value if dims else 0
+    structure = list(_other_structure(source, decoder)) if alone else []
+    names = (name for node in model.graph.node for name in node.output)
     problems = [
         *_different_sizes(source, decoder, vocabulary, keys),
         *_ends_outside(source, vocabulary),
-        *_other_type(source, model),
-        *(_other_structure(source, decoder) if alone else ()),
+        *(structure or _other_type(source, names)),
     ]
     if problems:
         raise ConversionError.of(problems)
     stated = source.config.get("vocab_size")
     return vocabulary or (stated if isinstance(stated, int) else 0)
+
+
+def check_type(source: LanguageModel) -> None:
+    """Raise `ConversionError` if the layers of a decoder, which need not be convertible, are those of another type."""
+    with format_of(source.decoder).open(source.decoder, without_weights=True) as graph:
+        problems = list(_other_type(source, (layer.name for layer in graph.layers)))
+    if problems:
+        raise ConversionError.of(problems)
 
 
 def _different_sizes(source: LanguageModel, decoder: Decoder, vocabulary: int, keys: Keys) -> Iterator[Problem]:
@@ -124,16 +115,11 @@ def _ends_outside(source: LanguageModel, vocabulary: int) -> Iterator[Problem]:
             yield _problem(source, file, message)
 
 
-def _other_type(source: LanguageModel, model: onnx.ModelProto) -> Iterator[Problem]:
-    """Yield a problem if the attentions have modules of another type."""
-    stated = str(source.config.get("model_type"))
-    names = (match[1] for node in model.graph.node for name in node.output if (match := _MODULE.match(name)))
-    found = _DISTINGUISHING.intersection(names)
-    if stated in _MODULES and found and found != _MODULES[stated]:
-        others = [kind for kind, modules in _MODULES.items() if modules == found]
-        which = f", as in the {'types' if len(others) > 1 else 'type'} {', '.join(others)}" if others else ""
-        has = " and ".join(sorted(found, reverse=True))
-        message = f"its {_place(source, 'model_type')} is {stated!r}, but the model's attention layers have {has}{which}"
+def _other_type(source: LanguageModel, names: Iterable[str]) -> Iterator[Problem]:
+    """Yield a problem if the layers with these names have modules of another type."""
+    stated = source.config.get("model_type")
+    if modules := modules_of_another_type(stated, names):
+        message = f"its {_place(source, 'model_type')} is {stated!r}, but the model's layers have {modules}"
         yield _problem(source, CONFIG, message)
 
 

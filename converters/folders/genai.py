@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from converters.convert import Conversion
+from converters.errors import UnsupportedError
 from converters.folders import encoder_decoder
 from converters.folders.companions import check_companions, copy_companions, places
-from converters.folders.contradictions import GENERATION, check_configuration
+from converters.folders.contradictions import GENERATION, check_configuration, check_type
 from converters.folders.genai_types import (
     WITH_CONVOLUTIONS,
     assumed_type,
@@ -108,10 +109,14 @@ def write_genai(
     source = read_language_model(folder)
     how = {"form": "genai", "positions": source.positions, "kv_cache": kv_cache, "logits": logits}
     with all_or_none(target, (MODEL,)):
-        model, report = convert(source.decoder, target / MODEL, **how)
-        decoder = report.decoder
-        assert decoder is not None
-        check_states(source.decoder, source.config.get("model_type"), decoder)
+        try:
+            model, report = convert(source.decoder, target / MODEL, **how)
+            decoder = report.decoder
+            assert decoder is not None
+            check_states(source.decoder, source.config.get("model_type"), decoder)
+        except UnsupportedError:
+            check_type(source)  # the configuration of another model is a cause that precedes the states of the graph
+            raise
         vocabulary = check_configuration(source, decoder, model, alone=True)
         check_ports(source.decoder, model, ["input_ids"])
         source.check_vocabulary(vocabulary)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
+from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from onnx_specops.generation.beams import Beams, log_softmax
 from onnx_specops.generation.constraints import Constraints
@@ -30,7 +31,7 @@ _UNLIMITED = 1 << 31
 _STATE_SPACES = ("mamba", "falcon_mamba", "zamba2")
 """The types of models that continue their states only by one token, with an attention_mask of the length of a run."""
 
-_ROWS = "beam_idx"
+_ROWS, _SLOTS, _PLACES = "beam_idx", "cache_position", "position_ids"
 _KERNELS = ("conv_kernel", "mamba_d_conv")
 _USUAL_KERNEL = 4
 
@@ -54,11 +55,13 @@ class LanguageModel(TextModel):
     """
 
     goes_on = True
-    _known = frozenset({"input_ids", "attention_mask", "position_ids", _ROWS, "cache_position"})
+    _known = frozenset({"input_ids", "attention_mask", _PLACES, _ROWS, _SLOTS})
     _guides = True
     """Whether the model supports classifier-free guidance."""
     _kernel: int | None = None
     """The length of the convolutions of a state space, see `_STATE_SPACES`."""
+    _stated_type: object = None
+    """The ``model_type`` of a model whose states are variables."""
     _least = 0
     """The smallest number in a prompt; negative numbers represent images."""
 
@@ -78,6 +81,11 @@ class LanguageModel(TextModel):
         self._held: list[int] = []
         self._run = object()
         self._names = names_of(self._session, path.name, self._known)
+        # The type determines the lengths of inputs, so that of another model gives other texts, or fails in a run.
+        other = {_SLOTS, _PLACES} & self._names - ({_SLOTS} if self._kernel is not None else {_PLACES})
+        if other:
+            message = f"{path.name} has the input {other.pop()}, which models of the type {self._stated_type!r} do not have"
+            raise GenerationError(f"{message}: use the {MODEL} of the model")
 
     def generate(
         self,
@@ -129,7 +137,7 @@ class LanguageModel(TextModel):
         for number in range(1, most + 1):
             if run is not self._run:
                 raise GenerationError("another text was started before this one was finished")
-            (logits,) = self._session.run(["logits"], self._feeds(np.array([fed], np.int64), past, [0]))
+            logits = _logits_of(self._session, self._feeds(np.array([fed], np.int64), past, [0]))
             past += len(fed)
             self._held = [*ids, *self.given]
             scores, whole = logits[0, -1], [*text, *self.given]
@@ -168,11 +176,11 @@ class LanguageModel(TextModel):
         feeds = {
             "input_ids": fed,
             "attention_mask": np.ones((texts, total if self._kernel is None else fed.shape[1]), np.int64),
-            "position_ids": np.tile(np.arange(past, total, dtype=np.int64), (texts, 1)),
+            _PLACES: np.tile(np.arange(past, total, dtype=np.int64), (texts, 1)),
             _ROWS: np.array(rows, np.int32),
             # as in optimum-intel: the number of positions is the size of the convolution's kernel, for a prompt of any
             # length
-            "cache_position": np.array([past]) if past else np.arange(self._kernel or 1),
+            _SLOTS: np.array([past]) if past else np.arange(self._kernel or 1),
         }
         return {name: array for name, array in feeds.items() if name in self._names}
 
@@ -210,7 +218,8 @@ class LanguageModel(TextModel):
         text = config.get("text_config")
         config = with_generation({**config, **text} if isinstance(text, dict) else config, self.folder)
         try:
-            if config.get("model_type") in _STATE_SPACES:
+            self._stated_type = config.get("model_type")
+            if self._stated_type in _STATE_SPACES:
                 stated = [int(config[name]) for name in _KERNELS if config.get(name) is not None]
                 self._kernel = (*stated, _USUAL_KERNEL)[0]
             positions = [int(config[name]) for name in _POSITIONS if config.get(name) is not None]
@@ -222,6 +231,17 @@ class LanguageModel(TextModel):
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise GenerationError(f"{path} is not a valid model configuration: {type(error).__name__} {error}") from error
         return self.folder / STATEFUL
+
+
+def _logits_of(session: InferenceSession, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the logits ``[texts, tokens, vocabulary]`` of a run."""
+    try:
+        (logits,) = session.run(["logits"], feeds)
+    except (state.Fail, state.InvalidArgument, state.RuntimeException) as error:
+        # The inputs follow from the configuration, so that of another model can have this result.
+        remedy = "check that its configuration files are those of the model"
+        raise GenerationError(f"ONNX Runtime cannot run the model with these tokens: {error}; {remedy}") from error
+    return np.asarray(logits)
 
 
 class _Rows:
@@ -259,7 +279,7 @@ class _Rows:
         return self._logits(np.array([text[-1:] for text in texts], np.int64), chosen)
 
     def _logits(self, fed: np.ndarray, rows: Sequence[int]) -> np.ndarray:
-        (logits,) = self._session.run(["logits"], self._feeds(fed, self._past, rows))
+        logits = _logits_of(self._session, self._feeds(fed, self._past, rows))
         self._past += fed.shape[1]
         return np.asarray(logits[:, -1])
 

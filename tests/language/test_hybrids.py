@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,48 @@ def test_configurations_without_what_is_needed(
         (tmp_path / "config.json").write_text(json.dumps(content))
     with pytest.raises(GenerationError, match=message):
         open_model(tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["lfm2", "mamba", "zamba2"], indirect=True)
+def test_the_configuration_of_another_model(folder: Path, target: Path, tmp_path: Path) -> None:
+    """The type determines the inputs, so no text results from that of another model."""
+    config = json.loads((folder / "config.json").read_text())
+    kind, state_spaces = config["model_type"], ("falcon_mamba", "mamba")
+    other = "lfm2" if kind in state_spaces else "mamba"
+    config |= {"model_type": other, "architectures": ["OtherForCausalLM"]}
+    for name, original in (("source", folder), ("out", target)):
+        (tmp_path / name).mkdir()
+        for path in original.iterdir():
+            if path.name != "config.json":
+                (tmp_path / name / path.name).symlink_to(path)
+        (tmp_path / name / "config.json").write_text(json.dumps(config))
+    source, new = tmp_path / "source", tmp_path / "new"
+    commands: list[tuple[int, tuple[object, ...]]] = [
+        (1, ("generate", source, "text")),
+        (1, ("convert", source, "-o", new, "--genai")),
+        (2, ("convert", source, "-o", new)),
+    ]
+    for code, command in commands:
+        result = specops(*command)
+        told = " ".join(result.stderr.split())
+        assert result.exit_code == code and f"its model_type is '{other}', but the" in told and "config.json" in told
+        assert not new.exists()
+    names = {value.name for value in onnx_specops.InferenceSession(target / "openvino_model.onnx").get_inputs()}
+    if kind in state_spaces or "position_ids" in names:
+        with pytest.raises(GenerationError, match=f"has the input .* models of the type '{other}' do not have"):
+            open_model(tmp_path / "out")
+
+
+@pytest.mark.parametrize("folder", ["zamba2"], indirect=True)
+def test_a_run_that_fails(folder: Path, target: Path, tmp_path: Path) -> None:
+    """ONNX Runtime's exception is an error that names the cause."""
+    shutil.copytree(target, tmp_path, dirs_exist_ok=True)
+    config = json.loads((folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "llama"}))
+    model = open_model(tmp_path)
+    for beams in (None, 2):
+        with pytest.raises(GenerationError, match=r"(?s)cannot run the model.*check that its configuration files are"):
+            list(model.generate([5, 7], 4, beams=beams))
 
 
 def test_faults_of_other_files_are_errors(folder: Path, tmp_path: Path) -> None:
