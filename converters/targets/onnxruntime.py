@@ -157,6 +157,7 @@ QNN = Target(
         "Max before Pad",
         "normalized matrices",
         "expanded LogSoftmax",
+        "expanded Softmax",
         "expanded Softplus",
         "bounded Exp",
         "bounded Atan",

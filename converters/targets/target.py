@@ -171,6 +171,7 @@ Spelling = Literal[
     "Atan for Acos",
     "Where for If",
     "wrapped angles",
+    "expanded Softmax",
     "sums of parts",
     "bytes through integers",
     "wrapped bytes",

@@ -111,7 +111,7 @@ from converters.passes.spellings.qnn_forms import (
     SumsOfProducts,
     WeightsOfFloatResults,
 )
-from converters.passes.spellings.qnn_functions import ArcTangents, BoundedAtan, BoundedExp
+from converters.passes.spellings.qnn_functions import ArcTangents, BoundedAtan, BoundedExp, ExpandedSoftmax
 from converters.passes.spellings.qnn_integers import (
     BytesThroughIntegers,
     ConcatenatedPads,
@@ -302,6 +302,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Atan for Acos": ArcTangents,
     "Where for If": SelectedBranches,
     "wrapped angles": WrappedAngles,
+    "expanded Softmax": ExpandedSoftmax,
     "five dimensions": FiveDimensions,
     "kernels of strides": KernelsOfStrides,
     "merged elements": MergedElements,

@@ -79,6 +79,29 @@ _LEAST_DIVISOR = 1e-4
 """A number of float16. Divided by it, 1 gives a tangent below `_LARGEST_TANGENT`."""
 
 
+class ExpandedSoftmax(Workaround):
+    """Convert Softmax to Sub, Exp, ReduceSum and Div.
+
+    The relative error of QNN's HTP (2.7) is up to 1.5 %, and that of the single nodes up to 0.5 %. Conditions: a known size
+    of the axis, and floats that are neither dequantized before nor quantized after the Softmax.
+    """
+
+    operators = frozenset(("Softmax",))
+    tolerance = 1e-26
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        (x,) = node.inputs
+        if not isinstance(x, Value) or x.dtype not in _FLOATS or not x.dims:
+            return None
+        axis = node.attributes.get_int("axis", -1) % len(x.dims)
+        quantizes = any(user.op_type == "QuantizeLinear" for user in node.outputs[0].consumers())
+        if not x.dims[axis] or quantizes or producer_of(x, "DequantizeLinear") is not None:
+            return None
+        differences = op.Sub(x, op.ReduceMax(x, [axis]))
+        powers = op.Exp(op.Clip(differences, op.const(_LOWEST_EXPONENT, x.dtype)))
+        return [op.Div(powers, op.ReduceSum(powers, [axis]))]
+
+
 def _is_above(x: Value, least: float) -> bool:
     """Return whether a value is a Clip or Max with a constant that is at least as large as a number."""
     for name in ("Clip", "Max"):

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.qnn_functions import ArcTangents, BoundedAtan, BoundedExp
+from converters.passes.spellings.qnn_functions import ArcTangents, BoundedAtan, BoundedExp, ExpandedSoftmax
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, rewritten
 
@@ -56,3 +56,28 @@ def test_arc_functions(name: str) -> None:
     numbers = [np.array([-1, -0.99999, -0.5, 0, 1e-6, 0.3, 0.999, 0.99999994, 1, 1.5, np.nan], np.float32)]
     found = rewritten(lambda op, x: op.node(name, x), floats("x", 11), by=[ArcTangents()], numbers=numbers, atol=2e-4)
     assert "Atan" in found and name not in found
+
+
+SCALE = (np.float32(0.1), np.int8(0))
+SCORES = np.array([[0, 1, -3, 80], [-np.inf, 2, 2, -200], [-np.inf] * 4, [1, np.nan, 0, 0], [np.inf, 0, 1, 2]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (lambda op, x: op.Softmax(x), (5, 4), True),
+        (lambda op, x: op.Softmax(x, axis=0), (5, 4), True),
+        (lambda op, x: op.Softmax(x, axis=-1), (None, 4), True),
+        (lambda op, x: op.Softmax(x, axis=0), (None, 4), False),
+        (lambda op, x: op.DequantizeLinear(op.QuantizeLinear(op.Softmax(x), *SCALE), *SCALE), (5, 4), False),
+        (lambda op, x: op.Softmax(op.DequantizeLinear(op.QuantizeLinear(x, *SCALE), *SCALE)), (5, 4), False),
+    ],
+)
+def test_softmax(emit: Any, dims: tuple[int | None, ...], found: bool) -> None:
+    kept = rewritten(emit, floats("x", *dims), by=[ExpandedSoftmax()], numbers=[SCORES])
+    assert ("Exp" in kept) == found != ("Softmax" in kept)
+
+
+def test_softmax_of_other_types() -> None:
+    x = new_value(ir.DataType.DOUBLE, (2, 3), "x")
+    assert rewritten(lambda op, x: op.Softmax(x), x, by=[ExpandedSoftmax()]) == ["Softmax"]
