@@ -17,6 +17,12 @@ _LINEAR, _CUBIC = 2, 3
 _INTERPOLATIONS = {0: "NEAREST", 1: "LANCZOS", _LINEAR: "LINEAR", _CUBIC: "CUBIC"}
 _CROPS = 16  # the maximum for an image; onnxruntime-genai supports no other number
 _CROP_TOKENS = 144
+_OF_CLIP = {
+    "image_mean": [0.48145466, 0.4578275, 0.40821073],
+    "image_std": [0.26862954, 0.26130258, 0.27577711],
+}
+"""The normalization of crops, which encoders of CLIP have and onnxruntime-genai always applies."""
+
 _NOT_APPLIED = ("do_pan_and_scan", "do_center_crop", "do_pad")
 
 
@@ -103,6 +109,10 @@ class ImageProcessing:
         }
         if attributes["num_img_tokens"] != _CROP_TOKENS:
             raise self._differs(f"has the num_img_tokens {attributes['num_img_tokens']}", f"{_CROP_TOKENS}")
+        for name, expected in _OF_CLIP.items():
+            if self.settings.get(name) is not None and self._channels(name) != expected:
+                message = f"its {name} is {shown(self.settings[name])}; onnxruntime-genai supports only {shown(expected)}"
+                raise path_error(self.path, message, "convert it without --genai")
         color: dict[str, Any] = {"color_space": "RGB"}
         return self._steps(
             "image_processing", [("decode_image", "DecodeImage", color), ("crops", "Phi3ImageTransform", attributes)]

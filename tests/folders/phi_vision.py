@@ -22,14 +22,21 @@ import numpy as np
 NAME, CROP, TOKENS_OF_CROP = "phi3-v", 336, 12
 """The name, and the numbers of pixels and tokens in a row and a column of a crop."""
 
+NORMALIZATION = {
+    "image_mean": [0.48145466, 0.4578275, 0.40821073],
+    "image_std": [0.26862954, 0.26130258, 0.27577711],
+}
+
 ARCHIVE = Path(__file__).parents[1] / "language" / "vision" / f"{NAME}.zip"
 _CLIP = "openai/clip-vit-large-patch14-336"  # optimum-intel reads its configuration
 
 
 def unpack(folder: Path) -> None:
-    """Create the recorded folder."""
+    """Create the recorded folder. OpenVINO GenAI normalizes images only as the file of the model's repository states."""
     with zipfile.ZipFile(ARCHIVE) as file:
         file.extractall(folder)
+    path = folder / "preprocessor_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | NORMALIZATION))
 
 
 def make_phi(folder: Path, text: dict[str, Any], tokenizer: Any) -> None:

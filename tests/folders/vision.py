@@ -44,7 +44,8 @@ _SPECIAL = {
 }
 _SPECIAL["Mistral3"] = ["[IMG]", "[IMG_BREAK]", "[IMG_END]", "[INST]"]
 _SPECIAL["Qwen2_5_VL"] = _SPECIAL["Qwen3VL"] = _SPECIAL["Qwen3_5"] = _SPECIAL["Qwen2VL"]
-_ONE_SIZE, _LONGEST = 64, 280
+_SPECIAL["Llava"] = ["<image>"]
+_ONE_SIZE, _LONGEST, _OF_LLAVA = 64, 280, 28
 
 CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma3": (
@@ -60,6 +61,17 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
             },
             "mm_tokens_per_image": 256, "image_token_index": IMAGE, "boi_token_index": IMAGE + 1,
             "eoi_token_index": IMAGE + 2, "tie_word_embeddings": False,
+        },
+    ),
+    "llava": (
+        "Llava",
+        {
+            "text_config": {**_TEXT, "model_type": "llama"},
+            "vision_config": {
+                "model_type": "clip_vision_model", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2,
+                "num_attention_heads": 2, "image_size": _OF_LLAVA, "patch_size": 14,
+            },
+            "image_token_index": IMAGE, "image_seq_length": 4, "tie_word_embeddings": False,
         },
     ),
     "mistral3": (
@@ -160,6 +172,10 @@ def make_vision(name: str, folder: Path, *, eight_bits: bool = False) -> None:
     _tokenizer(_SPECIAL[kind]).save_pretrained(folder)
     if kind == "Gemma3":
         processor = transformers.Gemma3ImageProcessor(size={"height": _ONE_SIZE, "width": _ONE_SIZE})
+    elif kind == "Llava":
+        processor = transformers.CLIPImageProcessor(
+            size={"shortest_edge": _OF_LLAVA}, crop_size={"height": _OF_LLAVA, "width": _OF_LLAVA}
+        )
     elif kind == "Mistral3":
         processor = transformers.PixtralImageProcessor(size={"longest_edge": _LONGEST}, patch_size=14)
     else:
@@ -189,7 +205,7 @@ def _tokenizer(special: Sequence[str]) -> Any:
 
 def place_of_image(name: str) -> str:
     """Return the text that represents an image in a prompt."""
-    places = {"gemma3": "<start_of_image>", "mistral3": "[IMG]"}
+    places = {"gemma3": "<start_of_image>", "llava": "<image>", "mistral3": "[IMG]", phi_vision.NAME: "<|image_1|>\n"}
     return places.get(name, "<|vision_start|><|vision_end|>")
 
 
@@ -224,13 +240,18 @@ def _waves(height: int, width: int) -> np.ndarray:
 
 def exact_requests(name: str) -> list[Request]:
     """Return prompts with zero, one and two images that no processor resizes, because OpenVINO GenAI has its own resize."""
+    draw, before = np.random.default_rng(5), place_of_image(name)
+    plain = [Request("Once upon a time", ())]
+    if name == phi_vision.NAME:
+        # The whole image is reduced to a quarter too, which is exact for squares of four pixels.
+        blocks = draw.integers(0, 256, (phi_vision.CROP, phi_vision.CROP, 3), np.uint8)
+        return [*plain, Request(f"{before}What is it?", (blocks.repeat(4, 0).repeat(4, 1),))]
     patch = CONFIGURATIONS[name][1]["vision_config"]["patch_size"]
-    sizes = [(8 * patch, 10 * patch), (4 * patch, 6 * patch)] if name != "gemma3" else [(_ONE_SIZE, _ONE_SIZE)] * 2
-    draw = np.random.default_rng(5)
+    one_size = {"gemma3": _ONE_SIZE, "llava": _OF_LLAVA}.get(name)
+    sizes = [(one_size, one_size)] * 2 if one_size else [(8 * patch, 10 * patch), (4 * patch, 6 * patch)]
     images = [draw.integers(0, 256, (*size, 3), np.uint8) for size in sizes]
-    before = place_of_image(name)
-    # OpenVINO GenAI 2026.4 fails on prompts without an image for Qwen3-VL
-    plain = [] if name == "qwen3-vl" else [Request("Once upon a time", ())]
+    if name == "qwen3-vl":
+        plain = []  # OpenVINO GenAI 2026.4 fails on prompts without an image
     return [*plain, Request(f"{before}What is it?", (images[0],)), Request(f"{before} or {before}?", tuple(images))]
 
 
@@ -268,9 +289,64 @@ def texts_in_pipeline(folder: Path, name: str) -> list[str]:
 
 
 def texts_in_genai(folder: Path, name: str) -> list[str]:
-    """Return the texts of onnxruntime-genai for `exact_requests`, with its own processor, and OpenVINO's detokenizer:
-    detokenizers represent invalid bytes by different numbers of replacement characters.
+    """Return the texts of onnxruntime-genai for `exact_requests`, with its own processor."""
+    return _detokenized(folder, in_genai(folder, name, processed=True, given=exact_requests(name)))
+
+
+def texts_in_model(folder: Path, name: str) -> list[str]:
+    """Return the texts of `onnx_specops.generation` for `exact_requests`."""
+    from onnx_specops.generation import VisionLanguageModel, open_model
+
+    model = open_model(folder)
+    assert isinstance(model, VisionLanguageModel)
+    found = []
+    for request in exact_requests(name):
+        list(model.write(request.text, TOKENS, images=request.images))
+        found.append(model.given)
+    return _detokenized(folder, found)
+
+
+def texts_in_parts(folder: Path, name: str) -> list[str]:
+    """Return the texts for `exact_requests` of a LLaVA whose three models are sessions, as docs/language-models.md combines
+    them. As in OpenVINO GenAI, a line ends after an image.
     """
+    import transformers
+    from PIL import Image
+
+    from onnx_specops import InferenceSession
+
+    parts = ("vision_embeddings", "text_embeddings", "language")
+    see, read, decode = (InferenceSession(folder / f"openvino_{part}_model.onnx") for part in parts)
+    texts = transformers.AutoTokenizer.from_pretrained(folder)
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, use_fast=False)
+    found = []
+    for request in exact_requests(name):
+        tokens = CONFIGURATIONS[name][1]["image_seq_length"]
+        expanded = request.text.replace("<image>", f"{'<image>' * tokens}\n")
+        ids = np.array([texts(expanded)["input_ids"]], np.int64)
+        embeddings = read.run(None, {"input": ids})[0]
+        if request.images:
+            pixels = processor([Image.fromarray(image) for image in request.images], return_tensors="np")["pixel_values"]
+            embeddings[ids == IMAGE] = see.run(None, {"pixel_values": pixels})[0].reshape(-1, embeddings.shape[-1])
+        decode.reset_state()
+        answer: list[int] = []
+        past = 0
+        while len(answer) < TOKENS and END not in answer:
+            total = past + embeddings.shape[1]
+            feeds = {
+                "inputs_embeds": embeddings,
+                "attention_mask": np.ones((1, total), np.int64),
+                "position_ids": np.arange(past, total)[None],
+                "beam_idx": np.zeros(1, np.int32),
+            }
+            answer.append(int(decode.run(["logits"], feeds)[0][0, -1].argmax()))
+            embeddings, past = read.run(None, {"input": np.array([answer[-1:]])})[0], total
+        found.append(_without_end(answer))
+    return _detokenized(folder, found)
+
+
+def _detokenized(folder: Path, found: Sequence[Sequence[int]]) -> list[str]:
+    """Return texts by OpenVINO's detokenizer: others represent invalid bytes by different numbers of characters."""
     import openvino as ov
     import openvino_tokenizers
     import transformers
@@ -278,7 +354,6 @@ def texts_in_genai(folder: Path, name: str) -> list[str]:
     texts = transformers.AutoTokenizer.from_pretrained(folder)
     _, detokenizer = openvino_tokenizers.convert_tokenizer(texts, with_detokenizer=True)
     decode = ov.compile_model(detokenizer, "CPU")
-    found = in_genai(folder, name, processed=True, given=exact_requests(name))
     return [str(decode(np.array([tokens], np.int64))[0][0]) for tokens in found]
 
 

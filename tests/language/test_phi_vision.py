@@ -197,6 +197,17 @@ def test_the_command(place: Path, tmp_path: Path) -> None:
         ("config.json", {"sub_GN": None}, "its sub_GN has 0 numbers; expected 4096"),
         ("config.json", {"glb_GN": [1, 2]}, "its glb_GN has 2 numbers; expected 4096"),
         ("preprocessor_config.json", {"num_img_tokens": 72}, "it has the num_img_tokens 72, but the model needs 144"),
+        (
+            "preprocessor_config.json",
+            {"image_mean": [0.5] * 3},
+            "its image_mean is .*; onnxruntime-genai supports",
+        ),
+        (
+            "preprocessor_config.json",
+            {"image_std": [0.5] * 3},
+            "its image_std is .*; onnxruntime-genai supports",
+        ),
+        ("preprocessor_config.json", {"image_std": [0.5, 0.5]}, "its image_std is .*; expected three numbers"),
         ("preprocessor_config.json", {"num_img_tokens": "x"}, "its num_img_tokens is 'x'; expected a positive integer"),
     ],
 )
