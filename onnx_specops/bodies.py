@@ -18,6 +18,7 @@ import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Builder, Value, constant_value, new_value
+from onnx_specops.captured_values import copy_captured_values, is_dequantized
 from onnx_specops.dispatching import Variant, dispatcher
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, INTERNAL, Declaration, NoBodyError, find_declaration
 from onnx_specops.graphs import all_nodes, all_values, attributes_of, origin
@@ -116,6 +117,9 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
             model.functions[function.identifier()] = function
             pending.append(function)
     for variant in found.values():
+        formals = variant.function.graph.inputs
+        moved = [formal for k, formal in enumerate(formals) if any(map(is_dequantized, _given(variant, k)))]
+        copy_captured_values(variant.function.graph, moved)
         # A body is one computation. Its intermediate values are not rounded to 16 bits.
         insert_casts(variant.function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16], opset=opset)
     for operator, several in variants.items():
@@ -131,6 +135,12 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
         del variant.function.graph.inputs[len(variant.nodes[0].inputs) :]
     _sort_functions(model)
     return sorted(bodiless)
+
+
+def _given(variant: Variant, index: int) -> list[ir.Value]:
+    """Return the values that the nodes of a variant have as one of their inputs."""
+    given = [node.inputs[index] for node in variant.nodes if index < len(node.inputs)]
+    return [value for value in given if value is not None]
 
 
 def _trim(node: ir.Node) -> None:

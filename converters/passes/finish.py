@@ -31,6 +31,7 @@ from converters.passes.newer_forms import newer_forms
 from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.onnxruntime import (
     ConstantsOfMoreDimensions,
+    CopyCapturedValues,
     CopyMovedOutputs,
     InstancesWithoutElements,
     KeepFloatWeights,
@@ -379,6 +380,7 @@ def finish_for(
         _run([CopyMovedOutputs()], model)
         if target.operators is None:  # the CPU computes all nodes
             _run([SeparateWeights()], model)
+    _run([CopyCapturedValues()], model)  # for any target, because ONNX Runtime checks the files
     assumptions |= assumptions_of(model, target.assumptions, halves=target.halves)
     return Finished([], inline.inlined, halves.clamped, opset, assumptions)
 

@@ -13,11 +13,9 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.copied_nodes import copy_output
 from converters.passes.quantized.graph import is_node
+from onnx_specops.captured_values import MOVERS
 from onnx_specops.graphs import all_nodes, nested
 from onnx_specops.naming import Names
-
-MOVERS = frozenset(("Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
-"""Operators through which ONNX Runtime moves quantization."""
 
 
 class CopyMovedOutputs(InPlacePass):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,27 @@ from tests.converters.passes.graphs import floats, graph, operators, run
 EXACT = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
 
 
+def _quantized(x: ov.Node) -> ov.Node:
+    limits = [ops.constant(np.float32(limit)) for limit in (0, 2.55, 0, 2.55)]
+    return ops.fake_quantize(ops.relu(x), *limits, 256)
+
+
+def _regions() -> ov.Model:
+    """Return a network with an operator whose function body has a Loop, after a quantized convolution."""
+    x = ops.parameter([1, 2, 4, 4], np.float32, name="x")
+    quantized = _quantized(x)
+    weights = ops.convert(ops.constant(np.array([[3, -5], [100, 7]], np.int8).reshape(2, 2, 1, 1)), "f32")
+    scaled = ops.multiply(weights, ops.constant(np.full((2, 1, 1, 1), 0.01, np.float32)))
+    images = ops.convolution(quantized, scaled, [1, 1], [0, 0], [0, 0], [1, 1])
+    pooled = ops.max_pool(quantized, [1, 1], [1, 1], [0, 0], [0, 0], [2, 2]).output(0)
+    boxes = ops.constant(np.array([[0, 0, 0, 2, 2], [0, 1, 0, 2, 1]], np.float32))
+    return ov.Model([ops.result(ops.roi_pooling(pooled, boxes, [2, 2], 1.0, "max")), ops.result(images)], [x])
+
+
 def _network() -> ov.Model:
     """Return a network with a loop that uses quantized and pooled numbers."""
     x = ops.parameter([1, 2, 4, 4], np.float32, name="x")
-    limits = [ops.constant(np.float32(limit)) for limit in (0, 2.55, 0, 2.55)]
-    pooled = ops.max_pool(ops.fake_quantize(ops.relu(x), *limits, 256), [2, 2], [1, 1], [0, 0], [0, 0], [2, 2]).output(0)
+    pooled = ops.max_pool(_quantized(x), [2, 2], [1, 1], [0, 0], [0, 0], [2, 2]).output(0)
     sum_, inner = ops.parameter([1, 2, 2, 2], np.float32), ops.parameter([1, 2, 2, 2], np.float32)
     added = ops.add(sum_, ops.sigmoid(inner))
     true = ops.constant(np.array(True))
@@ -36,22 +53,21 @@ def _network() -> ov.Model:
     return ov.Model([ops.result(loop.get_iter_value(added.output(0), -1)), ops.result(ops.exp(pooled))], [x])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"contrib": False},
-        {"opset": 13},
-        {"opset": 17},
-        {"target": "standard"},
-        {"target": "qnn"},
-        {"precision": "float16"},
-    ],
-    ids=str,
-)
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"contrib": False},
+    {"opset": 13},
+    {"opset": 17},
+    {"precision": "float16"},
+    *({"target": target} for target in ("standard", "qnn", "directml", "openvino")),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("session", [ort.InferenceSession, onnx_specops.InferenceSession])
-def test_network(session: Any, options: dict[str, Any]) -> None:
-    model = _network()
+@pytest.mark.parametrize("network", [_network, _regions])
+def test_network(network: Callable[[], ov.Model], session: Any, options: dict[str, Any]) -> None:
+    model = network()
     x = np.random.default_rng(1).standard_normal((1, 2, 4, 4)).astype(np.float32)
     wanted = list(ov.Core().compile_model(model.clone(), "CPU", EXACT)(x).values())
     converted = convert(model, **options).model
