@@ -90,7 +90,7 @@ def replace_value(
     through: Sequence[ir.Value] = (),
     level: float = 0.0,
 ) -> bool:
-    """Replace ``old`` by ``new`` in the nodes that use it and among the graph outputs. ``new`` takes its name.
+    """Replace ``old`` by ``new`` in the nodes that use it and among the graph outputs. ``new`` takes its name, if any.
 
     Both have the same element type and, as far as known, the same shape. ``new`` takes unknown properties from ``old``. The
     node that produces ``old`` remains until `RemoveUnusedNodesPass` removes it.
@@ -124,6 +124,6 @@ def replace_value(
             producer.graph.insert_before(producer, node)
         new, has_name = copy, False
     old.replace_all_uses_with(new, replace_graph_outputs=True)
-    if new.producer() is not None and not has_name:
+    if new.producer() is not None and not has_name and old.name:  # an unused output has none
         new.name, old.name = old.name, new.name
     return True

@@ -5,7 +5,7 @@ OpenVINO infers them when it reads a file. The values in the file are used only 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -53,33 +53,47 @@ def correct_element_type(port: OutputPort, value: Value, corrections: Correction
 
 
 def are_compatible(
-    port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks, *, has_one_source: bool = False
+    port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks, *, sources: Collection[int] | None = None
 ) -> bool:
     """Return whether the dimensions in the file are compatible with those of the operation. OpenVINO uses the latter.
 
-    A number is not compatible with a name, which is that of a dynamic dimension of an input: somebody made it dynamic, and
-    the file still has the previous dimensions of other values.
+    A number is not compatible with a dynamic dimension of an input: somebody made it dynamic, and the file still has the
+    previous dimensions of other values.
 
     Args:
         port: an output of a layer.
         value: the result of the operation.
         stated: the dimensions in the file.
         remarks: receives incompatible dimensions.
-        has_one_source: whether the layer computes the value from one value that is not constant. Otherwise, it may combine
-            dimensions with names and numbers.
+        sources: the numbers that the layer may combine with dynamic dimensions, because they are dimensions of its inputs;
+            ``None`` if it may be any number.
     """
     if stated is None or value.dims is None:
         return True
-    if same_dims(value.dims, stated) and not (has_one_source and _fixes_named(value, stated)):
+    if same_dims(value.dims, stated) and (sources is None or not _fixes_dynamic(port, value, stated, sources)):
         return True
     remarks.add(f"the shape of an output of {short(port.layer.type)} that differs from the operation's", layer=port.layer)
     return False
 
 
-def _fixes_named(value: Value, stated: Dims) -> bool:
-    """Return whether the file has a number for a dimension that has a name."""
-    named = [isinstance(dim, ir.SymbolicDim) and dim.value is not None for dim in value.shape or ()]
-    return any(is_named and dim is not None for is_named, dim in zip(named, stated, strict=True))
+def _fixes_dynamic(port: OutputPort, value: Value, stated: Dims, sources: Collection[int]) -> bool:
+    """Return whether the file has a number that is not one of the sources for a dynamic dimension.
+
+    A dynamic dimension has a name, or is that of two dynamic dimensions of which one is repeated.
+    """
+    repeats = port.layer.type in _REPEATING
+    return any(
+        isinstance(dim, ir.SymbolicDim) and (repeats or dim.value is not None) and size is not None and size not in sources
+        for dim, size in zip(value.shape or (), stated, strict=True)
+    )
+
+
+_REPEATING = frozenset((
+    "Add", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Divide", "Equal", "FloorMod", "Greater", "GreaterEqual", "Less",
+    "LessEqual", "LogicalAnd", "LogicalOr", "LogicalXor", "Maximum", "Minimum", "Mod", "Multiply", "NotEqual", "Power",
+    "PRelu", "Select", "SquaredDifference", "Subtract",
+))  # fmt: skip
+"""Types of layers that repeat dimensions of 1, so that each dimension of the result is that of an input."""
 
 
 def add_dims(value: Value, stated: Dims | None) -> None:

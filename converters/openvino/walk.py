@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol
@@ -189,11 +189,11 @@ class _Walk:
             ignored_dims = any(self.get(port) in self.ignored_dims for port in layer.inputs)
             if layer.inputs and not layer.bodies and self.varying_inputs(layer) == 0:
                 self.constants_only.add(layer)
-            has_one_source = self.has_one_source(layer)
+            sources = self.sources(layer)
             for port, value in zip(layer.outputs, results, strict=False):
                 if ignored_dims and value.const_value is None:
                     self.ignored_dims.add(value)
-                self.values[port] = self.checked_value(op, port, value, has_one_source=has_one_source)
+                self.values[port] = self.checked_value(op, port, value, sources)
         except Exception as error:  # a malformed layer can cause any exception of ONNX or NumPy
             problem = layer_problem(str(self.source.path), layer, error)
             self.problems.add(problem.message, problem.remedy, layer=layer, fault=problem.fault, cause=problem.cause)
@@ -204,22 +204,32 @@ class _Walk:
                 self.values[port] = _placeholder(port)
         self.count(op, layer, last)
 
-    def has_one_source(self, layer: Layer) -> bool:
-        """Return whether the dimensions of a layer's outputs follow from those of one value, besides constants."""
-        return self.varying_inputs(layer) == 1 and not layer.bodies and not layer.type.endswith(_COMBINING)
+    def sources(self, layer: Layer) -> Collection[int] | None:
+        """Return the numbers that may replace dynamic dimensions of a layer's outputs; ``None`` if any number may.
+
+        If the dimensions follow from those of one value, besides constants, there are none. If they follow from several
+        values, these are the dimensions of all inputs.
+        """
+        varying = self.varying_inputs(layer)
+        if layer.bodies or not varying:
+            return None
+        if varying == 1 and not layer.type.endswith(_COMBINING):
+            return ()
+        dims = [self.get(port).dims for port in layer.inputs]
+        return None if None in dims else {size for one in dims for size in one or () if size is not None}
 
     def varying_inputs(self, layer: Layer) -> int:
         """Return the number of a layer's inputs that do not follow from constants only."""
         return sum(port.source.layer not in self.constants_only for port in layer.inputs)
 
-    def checked_value(self, op: Builder, port: OutputPort, value: Value, *, has_one_source: bool) -> Value:
+    def checked_value(self, op: Builder, port: OutputPort, value: Value, sources: Collection[int] | None) -> Value:
         """Check a rule's result against the file, complete its type and shape, and give it the layer's name."""
         remarks = self.source.remarks
         correct_element_type(port, value, self.corrections, remarks)
         stated = self.corrections.dims_of(port)
         if stated is not None and value in self.ignored_dims:
             stated = (None,) * len(stated)
-        if are_compatible(port, value, stated, remarks, has_one_source=has_one_source):
+        if are_compatible(port, value, stated, remarks, sources=sources):
             add_dims(value, stated)
         else:
             self.corrections.dims[port] = None if value.dims is None else tuple(value.dims)

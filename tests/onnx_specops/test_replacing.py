@@ -37,6 +37,20 @@ def test_every_user_gets_the_new_value() -> None:
     assert [output.tolist() for output in run(model, X)] == [(-2 * X).tolist(), np.maximum(-X, 0).tolist()]
 
 
+@pytest.mark.parametrize("name", ["", None])
+def test_an_unused_output_has_no_name_to_give(name: str | None) -> None:
+    values = {}
+
+    def emit(op, x):
+        values["old"], values["new"] = op.Abs(x), op.Neg(x)
+        return op.Relu(values["new"])
+
+    graph(emit, floats("x"))
+    values["old"].name, before = name, values["new"].name
+    replace_value(values["old"], values["new"])
+    assert values["new"].name == before
+
+
 def test_an_output_becomes_another_value() -> None:
     values = {}
 

@@ -20,8 +20,10 @@ from onnx_specops.building import Builder, DimsLike, Value
 _MAX_TRIP_COUNT = np.int64(2**63 - 1)
 
 _START = Departure(
-    where="a sliced input whose `start` is not its first element, or with a negative stride its last",
-    cpu="counts the slices from there, but takes the first slice from the end of the axis",
+    where="a sliced input whose `start` is not its first element, or with a negative stride its last, or whose size is not "
+    "a multiple of a negative stride",
+    cpu="counts the slices from `start`, but takes those from the beginning of the axis on, in reverse order with a "
+    "negative stride",
     specification="takes the first slice at `start`",
     follows="cpu",
 )
@@ -276,7 +278,10 @@ def _slice_count(op: Builder, value: Value, entry: PortMapInput) -> Value:
 
 
 def _slice(op: Builder, value: Value, entry: PortMapInput, iteration: Value) -> Value:
-    """Return the iteration's slice, from the end with a negative stride. ``start`` has no effect on it."""
+    """Return the iteration's slice. ``start`` has no effect on it.
+
+    Slices are counted from the beginning of the axis. With a negative stride, the first one is the last whole one.
+    """
     assert entry.axis is not None
     place = op.Mul(iteration, np.int64(entry.stride))
     if entry.stride < 0:
@@ -285,7 +290,9 @@ def _slice(op: Builder, value: Value, entry: PortMapInput, iteration: Value) -> 
     if entry.part_size == 1:  # unlike Slice, Gather fails if the slice does not exist
         return op.Gather(value, begin, axis=entry.axis)
     if entry.stride < 0:
-        begin = op.Add(begin, op.Slice(op.Shape(value), [entry.axis], [entry.axis + 1]))
+        size = op.Slice(op.Shape(value), [entry.axis], [entry.axis + 1 or INT64_MAX])
+        stride = np.int64(-entry.stride)
+        begin = op.Add(begin, op.Mul(op.Div(size, stride), stride))
     return op.Slice(value, begin, op.Add(begin, np.int64(entry.part_size)), [entry.axis], [1])
 
 

@@ -268,7 +268,9 @@ class UniformConstants(Workaround):
             other, numbers = node.inputs[1 - place], constant_array(value)
             if numbers is None or not isinstance(other, Value) or not isinstance(result, Value):
                 continue
-            if numbers.ndim != result.rank or numbers.shape[0] == 1 or other.dims != result.dims or not other.is_static:
+            if not numbers.ndim or numbers.ndim != result.rank or numbers.shape[0] == 1:
+                continue
+            if other.dims != result.dims or not other.is_static:
                 continue
             first = numbers.reshape(-1)[:1]
             if first.size and (numbers == first).all():

@@ -110,3 +110,37 @@ def test_dimensions_of_two_inputs(tmp_path: Path) -> None:
     ov.save_model(ov.Model([ops.result(ops.concat([x, ops.relu(y)], 1))], [x, y], "model"), tmp_path / "model.xml")
     _, report = convert(tmp_path / "model.xml", tmp_path / "model.onnx")
     assert not report.passed_over
+
+
+def sum_of_two(x: Any, y: Any) -> Any:
+    return ops.add(x, ops.relu(y))
+
+
+def joined(x: Any, y: Any) -> Any:
+    return ops.concat([x, y], 1)
+
+
+def chosen(x: Any, y: Any) -> Any:
+    return ops.select(ops.greater(x, y), x, y)
+
+
+@pytest.mark.parametrize("build", [sum_of_two, joined, chosen])
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_two_inputs_that_were_made_dynamic(tmp_path: Path, build: Callable[[Any, Any], Any], is_fixed: bool) -> None:
+    """A number that no input has is of before; a number of another input is a known dimension."""
+    x, y = (ops.parameter([1, 3, 8, 10], np.float32, name=name) for name in "xy")
+    ov.save_model(ov.Model([ops.result(rows(build(x, y)))], [x, y], "model"), xml := tmp_path / "model.xml")
+    text = xml.read_text(encoding="utf-8")
+    for name in "x" if is_fixed else "xy":
+        before, after = text.split(f'name="{name}"', 1)
+        head, port, rest = after.replace('shape="1,3,8,10"', 'shape="?,3,?,?"', 1).partition("</output>")
+        for size in (1, 8, 10):
+            head = head.replace(f"<dim>{size}</dim>", "<dim>-1</dim>")
+        text = f'{before}name="{name}"{head}{port}{rest}'
+    xml.write_text(text, encoding="utf-8")
+    _, report = convert(xml, xml.with_suffix(".onnx"))
+    feeds = [np.ones((1, 3, 8, 10), np.float32)] * 2 if is_fixed else [NUMBERS, -NUMBERS]
+    expected = ov.Core().compile_model(xml, "CPU", FLOAT32)(feeds)[0]
+    (found,) = ort.InferenceSession(xml.with_suffix(".onnx")).run(None, dict(zip("xy", feeds, strict=True)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert any(STALE in remark.message for remark in report.passed_over) is not is_fixed

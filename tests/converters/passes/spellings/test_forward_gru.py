@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.spellings.forward_gru import ForwardGRU
-from tests.converters.passes.graphs import floats, rewritten
+from tests.converters.passes.graphs import floats, graph, rewritten, run
 
 STEPS, BATCH, SIZE, HIDDEN = 3, 2, 4, 5
 
@@ -49,6 +50,17 @@ def test_parameters_of_functions_stay() -> None:
     functions = ["HardSigmoid", "Tanh", "HardSigmoid", "Tanh"]
     emit = _emit("bidirectional", activations=functions, activation_alpha=[0.2, 0.3], activation_beta=[0.5, 0.4])
     assert rewritten(emit, floats("x", STEPS, BATCH, SIZE), by=[ForwardGRU()]) == ["GRU"]
+
+
+def test_an_unused_sequence_without_a_name() -> None:
+    """Its replacement, from which the last state is taken, keeps a name."""
+    model = graph(_emit("forward", whole=False), floats("x", STEPS, BATCH, SIZE))
+    numbers = np.ones((STEPS, BATCH, SIZE), np.float32)
+    expected = run(model, numbers)[0]
+    next(iter(model.graph)).outputs[0].name = ""
+    ForwardGRU()(model)
+    RemoveUnusedNodesPass()(model)
+    np.testing.assert_allclose(run(model, numbers)[0], expected, atol=1e-6)
 
 
 def test_last_states() -> None:

@@ -19,6 +19,7 @@ from converters.passes.spellings.ncnn_forms import (
     SeparateFunctions,
     UniformConstants,
 )
+from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 from tests.converters.passes.spellings.spelled import spelled
 
@@ -222,3 +223,9 @@ def test_equal_numbers_of_a_batch(operator: str, numbers: np.ndarray, dims: tupl
     constants = [value.const_value.size for node in model.graph for value in node.inputs if value and value.const_value]
     assert (max(constants) == 1) == merged
     np.testing.assert_array_equal(run(model, array)[0], expected)
+
+
+def test_scalars_have_no_batch() -> None:
+    model = graph(lambda op, x: op.Add(x, np.float32(4)), new_value(ir.DataType.FLOAT, [], "x"))
+    UniformConstants()(model)
+    assert run(model, np.array(2, np.float32))[0] == 6
