@@ -1,5 +1,8 @@
 // Element-wise instructions for one instruction set, SPECOPS_SET; see elementwise.h.
+#include "compiler.h"
 #include "elementwise.h"
+
+#define ALWAYS SPECOPS_INLINE
 #include "quantized_conv_vectors.inc"
 
 namespace specops::programs {

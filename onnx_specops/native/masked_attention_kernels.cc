@@ -35,7 +35,7 @@ ALWAYS Floats higher(Floats one, Floats other) {
   const __m256 nan = _mm256_cmp_ps(one.lanes, one.lanes, _CMP_UNORD_Q);
   return {_mm256_blendv_ps(_mm256_max_ps(one.lanes, other.lanes), one.lanes, nan)};
 #else
-  return each([&](int i) { return higher(one.lanes[i], other.lanes[i]); });
+  return each_slice([](Slice x, Slice y) { return ((y > x) | (y != y)) ? y : x; }, one, other);
 #endif
 }
 

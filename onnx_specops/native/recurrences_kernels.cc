@@ -197,7 +197,7 @@ ALWAYS Floats lesser(Floats a, Floats b) {  // b where either is NaN
 #elif defined(__AVX2__)
   return {_mm256_min_ps(a.lanes, b.lanes)};
 #else
-  return each([&](int i) { return a.lanes[i] < b.lanes[i] ? a.lanes[i] : b.lanes[i]; });
+  return each_slice([](Slice x, Slice y) { return x < y ? x : y; }, a, b);
 #endif
 }
 
