@@ -85,6 +85,11 @@ def type_of(stated: object, decoder: Decoder) -> str:
     return kind if kind in _TYPES or decoder.states else _ANY_DECODER
 
 
+def is_decoder(kind: object) -> bool:
+    """Return whether a ``model_type`` is known as that of a decoder of text, with caches or other states."""
+    return isinstance(kind, str) and kind in _TYPES | _DECODERS | _RECURRENT
+
+
 def assumed_type(source: LanguageModel, decoder: Decoder) -> list[str]:
     """Return a note for a model of an unknown type, whose structure only the graph shows."""
     stated = source.config.get("model_type")

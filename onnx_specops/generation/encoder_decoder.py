@@ -60,9 +60,8 @@ class EncoderDecoder(TextModel):
         self._encoder, decoder = (self._open(name, sess_options) for name in (ENCODER, DECODER))
         self._encoder_names = {value.name for value in self._encoder.get_inputs()}
         if "input_features" in self._encoder_names:
-            raise GenerationError(
-                f"{self.folder} contains a speech recognition model, which has no text prompt: load it with open_model"
-            )
+            message = f"{self.folder} contains a speech recognition model, which has no text prompt"
+            raise GenerationError(f"{message}: load it with open_model, and with the config.json of a Whisper model")
         if unknown := self._encoder_names - {"input_ids", "attention_mask"}:
             raise GenerationError(f"{ENCODER} has inputs other than tokens and their mask: {', '.join(sorted(unknown))}")
         self._configure(forced_bos_token_id)

@@ -173,6 +173,23 @@ def test_a_folder_without_its_decoder(tmp_path: Path) -> None:
         write_encoder_decoder(tmp_path, tmp_path / "out", convert)
 
 
+@pytest.mark.parametrize("kind", ["llama", "lfm2", "gpt_neox", "t5", "unheard_of", None])
+def test_the_configuration_of_a_decoder(kind: str | None, place: Path, tmp_path: Path) -> None:
+    """Its start token, if any, is not that of the encoder-decoder, so other texts would result."""
+    source, _ = folders("t5_text", place)
+    for path in source.iterdir():
+        if path.name != "config.json":
+            (tmp_path / path.name).symlink_to(path)
+    config = json.loads((source / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": kind}))
+    result = specops("generate", tmp_path, "text", "--tokens", 1)
+    if kind in ("llama", "lfm2", "gpt_neox"):
+        told = " ".join(result.stderr.split())
+        assert result.exit_code and f"its model_type is '{kind}', a decoder of text, but the folder contains an en" in told
+    else:
+        assert not result.exit_code, result.output
+
+
 # -- beam search ------------------------------------------------------------------------------------------------------------
 
 _ENDS = [12, 53, 107, 108, 111, 158, 194, 222, 232, 237, 266, 274]
