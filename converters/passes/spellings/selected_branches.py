@@ -19,8 +19,9 @@ _NODES = 1000
 class SelectedBranches(Workaround):
     """Compute both branches of an If, and select the results with Where.
 
-    QNN (2.7) leaves branches that read values of the graph around them to the CPU. Conditions: known and equal shapes of
-    the results, and at most 1,000 nodes, none of which is a Loop or Scan, or computes random numbers.
+    QNN (2.7) leaves branches that read values of the graph around them to the CPU. Other programs have no If. Conditions:
+    known and equal shapes of the results, and at most 1,000 nodes, none of which is a Loop or Scan, or computes random
+    numbers.
     """
 
     operators = frozenset(("If",))

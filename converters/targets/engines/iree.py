@@ -12,6 +12,7 @@ IREE = replace(
     title="IREE",
     evidence="iree-base-compiler 3.13",
     spellings=(
+        "Where for If",
         *COMMON,
         "MatMul for DFT",
         "forward GRU",

@@ -31,6 +31,7 @@ ONNX2TORCH = Target(
     assumptions=(TIES,),
     control_flow=frozenset(),
     spellings=(
+        "Where for If",
         "unrolled recurrence",
         *COMMON,
         "wrapped integers",

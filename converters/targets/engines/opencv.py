@@ -107,6 +107,7 @@ OPENCV4 = replace(
     ),
     control_flow=frozenset(),
     spellings=(
+        "Where for If",
         "compared non-numbers",
         "scattering to columns",
         *OPENCV.spellings,

@@ -30,6 +30,7 @@ TINYGRAD = replace(
         "MatMul for NonMaxSuppression",
         "MatMul for RoiAlign",
         "MatMul for bags",
+        "Where for If",
         "unrolled Loop",
         "unrolled recurrence",
         "sorted TopK",

@@ -31,6 +31,7 @@ TVM = replace(
         limits.unknown_dimensions,
     ),
     spellings=(
+        "Where for If",
         "unrolled recurrence",
         *COMMON,
         "MatMul for DFT",
