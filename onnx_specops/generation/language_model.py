@@ -19,6 +19,7 @@ from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
 from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import InferenceSession, Kernels
+from onnx_specops.runtime.variables import variables_of
 
 CONFIG = "genai_config.json"
 STATEFUL = "openvino_model.onnx"
@@ -32,6 +33,9 @@ _STATE_SPACES = ("mamba", "falcon_mamba", "zamba2")
 """The types of models that continue their states only by one token, with an attention_mask of the length of a run."""
 
 _ROWS, _SLOTS, _PLACES = "beam_idx", "cache_position", "position_ids"
+_SPACES = ".ssm."
+"""A part of the names of the variables of state spaces."""
+
 _KERNELS = ("conv_kernel", "mamba_d_conv")
 _USUAL_KERNEL = 4
 
@@ -81,11 +85,21 @@ class LanguageModel(TextModel):
         self._held: list[int] = []
         self._run = object()
         self._names = names_of(self._session, path.name, self._known)
-        # The type determines the lengths of inputs, so that of another model gives other texts, or fails in a run.
-        other = {_SLOTS, _PLACES} & self._names - ({_SLOTS} if self._kernel is not None else {_PLACES})
-        if other:
-            message = f"{path.name} has the input {other.pop()}, which models of the type {self._stated_type!r} do not have"
-            raise GenerationError(f"{message}: use the {MODEL} of the model")
+        self._check_type(path.name)
+
+    def _check_type(self, name: str) -> None:
+        """Raise `GenerationError` if the model in a file is not of the type that config.json states.
+
+        The type determines the lengths of inputs, so that of another model gives other texts, or fails in a run.
+        """
+        is_space = self._kernel is not None
+        remedy = f"use the {MODEL} of the model"
+        for other in {_SLOTS, _PLACES} & self._names - {_SLOTS if is_space else _PLACES}:
+            raise GenerationError(
+                f"{name} has the input {other}, which models of the type {self._stated_type!r} do not have: {remedy}"
+            )
+        if is_space and not any(_SPACES in variable.name for variable in variables_of(self._session)):
+            raise GenerationError(f"{name} has no state space, but its type is {self._stated_type!r}: {remedy}")
 
     def generate(
         self,

@@ -178,8 +178,17 @@ def test_the_configuration_of_another_model(folder: Path, target: Path, tmp_path
         assert not new.exists()
     names = {value.name for value in onnx_specops.InferenceSession(target / "openvino_model.onnx").get_inputs()}
     if kind in state_spaces or "position_ids" in names:
-        with pytest.raises(GenerationError, match=f"has the input .* models of the type '{other}' do not have"):
+        with pytest.raises(GenerationError, match=f"has the input .*, which models of the type '{other}' do not have"):
             open_model(tmp_path / "out")
+
+
+@pytest.mark.parametrize("folder", ["lfm2"], indirect=True)
+def test_a_model_without_a_state_space(folder: Path, target: Path, tmp_path: Path) -> None:
+    shutil.copytree(target, tmp_path, dirs_exist_ok=True)
+    config = json.loads((folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "zamba2"}))
+    with pytest.raises(GenerationError, match="has no state space, but its type is 'zamba2': use the"):
+        open_model(tmp_path)
 
 
 @pytest.mark.parametrize("folder", ["zamba2"], indirect=True)
