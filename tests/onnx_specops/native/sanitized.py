@@ -1,4 +1,4 @@
-"""A pytest plugin (``-p tests.onnx_specops.native.sanitized``) for instrumented builds.
+"""A pytest plugin (``-p tests.onnx_specops.native.sanitized``) for instrumented and cross-compiled builds.
 
 It uses the native library in ONNX_SPECOPS_TEST_LIBRARY, and selects the part of the tests in ONNX_SPECOPS_TEST_PART: ``1/3``
 is every third test, from the second on.

@@ -125,9 +125,15 @@ def _interpolate():
 
 def _grouped(name, offsets, rows=7, type_=F, index_type=np.int64, **options):
     r = np.random.default_rng(3)
-    matrices = (r.normal(size=(len(offsets), 5, 4)) * 4).astype(type_)
+
+    def random(*shape):
+        numbers = r.normal(size=shape) * 4
+        # Processors differ in the conversion of negative floats to unsigned integers.
+        return (numbers.astype(np.int64) if np.dtype(type_).kind in "iu" else numbers).astype(type_)
+
+    matrices = random(len(offsets), 5, 4)
     inputs = {
-        "mat_a": (r.normal(size=(rows, 4)) * 4).astype(type_),
+        "mat_a": random(rows, 4),
         "mat_b": matrices,
         "offsets": np.array(offsets, index_type),
     }
