@@ -543,6 +543,32 @@ def test_levels_that_openvino_ignores_are_departures(
     assert not ignores_levels(recipe, replace(verdict, kind="parts"), judge)
 
 
+def test_ignored_levels_before_other_levels_are_departures(oracle: Oracle) -> None:
+    """Later layers round small differences to whole levels, which are larger than the tolerance."""
+    rng = np.random.default_rng(0)
+    fine, coarse = ({"levels": levels, "auto_broadcast": "numpy"} for levels in (65536, 256))
+    slide = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "auto_pad": "explicit"}
+    data, factors, weights = (rng.random(shape, np.float32) for shape in ((2, 48, 12, 12), (2, 48, 1, 1), (4, 48, 1, 1)))
+    recipe = Recipe(
+        (
+            Leaf("f32", data, data.shape),
+            LOW,
+            HIGH,
+            Layer("FakeQuantize", "opset1", ((0, 0), (1, 0), (2, 0), (1, 0), (2, 0)), fine),
+            Leaf("f32", factors, factors.shape),
+            Layer("Multiply", "opset1", ((3, 0), (4, 0)), {"auto_broadcast": "numpy"}),
+            Layer("FakeQuantize", "opset1", ((5, 0), (1, 0), (2, 0), (1, 0), (2, 0)), coarse),
+            Leaf("f32", weights, weights.shape),
+            Layer("Convolution", "opset1", ((6, 0), (7, 0)), slide),
+        ),
+        ((8, 0),),
+    )
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts"
+    assert ignores_levels(recipe, verdict, judge)
+
+
 def _levels(recipe: Recipe) -> object:
     return next(layer.attributes["levels"] for layer in recipe.layers() if layer.operation == "FakeQuantize")
 
