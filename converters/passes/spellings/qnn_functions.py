@@ -16,6 +16,12 @@ _BOTH = 2
 _LOWEST_EXPONENT = -60.0
 """A number whose exponential is 0 in float16."""
 
+_LOWEST = -60000.0
+"""A number near the lowest of float16."""
+
+_MOST_DIMENSIONS = 4
+"""The most dimensions of a Max."""
+
 _LARGEST_TANGENT = 16384.0
 """A number whose arc tangent is half of pi in float16."""
 
@@ -82,22 +88,26 @@ _LEAST_DIVISOR = 1e-4
 class ExpandedSoftmax(Workaround):
     """Convert Softmax to Sub, Exp, ReduceSum and Div.
 
-    The relative error of QNN's HTP (2.7) is up to 1.5 %, and that of the single nodes up to 0.5 %. Conditions: a known size
-    of the axis, and floats that are neither dequantized before nor quantized after the Softmax.
+    The relative error of QNN's HTP (2.7) is up to 1.5 %, and that of the single nodes up to 0.5 %. Numbers below -60,000
+    count as -60,000, so that the results of a row in which a mask hides all elements are equal, as in float32. Conditions:
+    at most four dimensions, a known size of the axis, and floats that are neither dequantized before nor quantized after
+    the Softmax.
     """
 
     operators = frozenset(("Softmax",))
+    finite = True
     tolerance = 1e-26
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         (x,) = node.inputs
-        if not isinstance(x, Value) or x.dtype not in _FLOATS or not x.dims:
+        if not isinstance(x, Value) or x.dtype not in _FLOATS or not x.dims or len(x.dims) > _MOST_DIMENSIONS:
             return None
         axis = node.attributes.get_int("axis", -1) % len(x.dims)
         quantizes = any(user.op_type == "QuantizeLinear" for user in node.outputs[0].consumers())
         if not x.dims[axis] or quantizes or producer_of(x, "DequantizeLinear") is not None:
             return None
-        differences = op.Sub(x, op.ReduceMax(x, [axis]))
+        limited = op.Max(x, op.const(_LOWEST, x.dtype))
+        differences = op.Sub(limited, op.ReduceMax(limited, [axis]))
         powers = op.Exp(op.Clip(differences, op.const(_LOWEST_EXPONENT, x.dtype)))
         return [op.Div(powers, op.ReduceSum(powers, [axis]))]
 

@@ -59,7 +59,8 @@ def test_arc_functions(name: str) -> None:
 
 
 SCALE = (np.float32(0.1), np.int8(0))
-SCORES = np.array([[0, 1, -3, 80], [-np.inf, 2, 2, -200], [-np.inf] * 4, [1, np.nan, 0, 0], [np.inf, 0, 1, 2]], np.float32)
+HIDDEN = np.finfo(np.float32).min
+SCORES = np.array([[0, 1, -3, 80], [-np.inf, 2, 2, HIDDEN], [HIDDEN] * 4, [1, np.nan, 0, 0], [np.inf, 0, 1, 2]], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,7 @@ def test_softmax(emit: Any, dims: tuple[int | None, ...], found: bool) -> None:
 def test_softmax_of_other_types() -> None:
     x = new_value(ir.DataType.DOUBLE, (2, 3), "x")
     assert rewritten(lambda op, x: op.Softmax(x), x, by=[ExpandedSoftmax()]) == ["Softmax"]
+
+
+def test_softmax_of_many_dimensions() -> None:
+    assert rewritten(lambda op, x: op.Softmax(x), floats("x", 1, 1, 1, 1, 3), by=[ExpandedSoftmax()]) == ["Softmax"]
