@@ -97,8 +97,9 @@ def test_the_command(place: Path) -> None:
     ("name", "change", "message"),
     [
         ("qwen3_next", {}, "no type for the states of a model of the type 'qwen3_next'"),
-        ("lfm2", {"model_type": "granitemoehybrid"}, "no type for the states of a model of the type 'granitemoehybrid'"),
-        ("granite_hybrid", {"model_type": "lfm2"}, "no type for the states of a model of the type 'lfm2'"),
+        ("lfm2", {"model_type": "bamba"}, "no type for the states of a model of the type 'bamba'"),
+        ("lfm2", {"model_type": "granitemoehybrid"}, r"its model_type is 'granitemoehybrid', but .* conv\.in_proj, as"),
+        ("granite_hybrid", {"model_type": "lfm2"}, r"its model_type is 'lfm2', but .* mamba\.in_proj, as"),
         ("lfm2", {"num_hidden_layers": 2}, "its num_hidden_layers is 2, but the model has 3 layers with a cache"),
         ("mamba", {}, "is not a cache"),
         ("zamba2", {}, "no type for the states of a model of the type 'zamba2'"),
