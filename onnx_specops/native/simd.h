@@ -29,8 +29,8 @@ SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
 #endif
 }
 
-// 32 bytes (or another size) of T, a float or an unsigned integer, with element-wise +, * and maximum: one AVX2 register,
-// two of SSE2 or NEON. SPECOPS_PORTABLE disables the compiler's vectors, for tests of the other form.
+// 32 bytes (or another size) of T, a float or an unsigned integer, with element-wise +, * and maximum: one AVX2 register, two
+// of NEON. SPECOPS_PORTABLE disables the compiler's vectors, for tests of the other form.
 #if defined(SPECOPS_GNU) && !defined(SPECOPS_PORTABLE)
 #define SPECOPS_VECTORS
 #endif
@@ -38,18 +38,39 @@ SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
 template <class T, std::size_t bytes = 32>
 struct Pack {
   static constexpr std::size_t size = bytes / sizeof(T);
-  typedef T Vector __attribute__((vector_size(bytes)));
-  Vector lanes = {};
+#if defined(__x86_64__) || defined(__i386__)
+  static constexpr std::size_t slice = bytes;
+#else
+  static constexpr std::size_t slice = 16;  // GCC does not keep vectors in registers that are larger than one
+#endif
+  static constexpr std::size_t slices = bytes / slice, slice_size = slice / sizeof(T);
+  typedef T Vector __attribute__((vector_size(slice)));
+  Vector lanes[slices] = {};
 
-  SPECOPS_INLINE void load(const T* from) { std::memcpy(&lanes, from, sizeof lanes); }
-  SPECOPS_INLINE void store(T* to) const { std::memcpy(to, &lanes, sizeof lanes); }
-  SPECOPS_INLINE void add(const Pack& other) { lanes += other.lanes; }
-  SPECOPS_INLINE void add_product(const Pack& one, const Pack& other) { lanes += one.lanes * other.lanes; }
-  SPECOPS_INLINE void add_product(const Pack& one, T factor) { lanes += one.lanes * factor; }
-  SPECOPS_INLINE void multiply(T factor) { lanes *= factor; }
+  SPECOPS_INLINE void load(const T* from) {
+    for (std::size_t i = 0; i < slices; ++i) std::memcpy(&lanes[i], from + i * slice_size, slice);
+  }
+  SPECOPS_INLINE void store(T* to) const {
+    for (std::size_t i = 0; i < slices; ++i) std::memcpy(to + i * slice_size, &lanes[i], slice);
+  }
+  SPECOPS_INLINE void add(const Pack& other) {
+    for (std::size_t i = 0; i < slices; ++i) lanes[i] += other.lanes[i];
+  }
+  SPECOPS_INLINE void add_product(const Pack& one, const Pack& other) {
+    for (std::size_t i = 0; i < slices; ++i) lanes[i] += one.lanes[i] * other.lanes[i];
+  }
+  SPECOPS_INLINE void add_product(const Pack& one, T factor) {
+    for (std::size_t i = 0; i < slices; ++i) lanes[i] += one.lanes[i] * factor;
+  }
+  SPECOPS_INLINE void multiply(T factor) {
+    for (std::size_t i = 0; i < slices; ++i) lanes[i] *= factor;
+  }
   // The element-wise maximum; NaN if either is NaN.
   SPECOPS_INLINE void raise(const Pack& other) {
-    lanes = (other.lanes > lanes) | (other.lanes != other.lanes) ? other.lanes : lanes;
+    for (std::size_t i = 0; i < slices; ++i) {
+      const Vector one = other.lanes[i];
+      lanes[i] = ((one > lanes[i]) | (one != one)) ? one : lanes[i];
+    }
   }
 };
 #else

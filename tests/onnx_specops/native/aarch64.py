@@ -30,7 +30,7 @@ TOOLS = {COMPILER: "g++-aarch64-linux-gnu", EMULATOR: "qemu-user", "apt-get": "a
 
 SUITE, PYTHON = "trixie", "3.13"
 PACKAGES = ("python3", "libgomp1", "libpcre2-8-0", "libstdc++6")
-WHEELS = ("hypothesis", "openvino", "pytest", "regex")  # besides the package's dependencies
+WHEELS = ("hypothesis", "onnxruntime-extensions", "openvino", "pytest", "regex")  # besides the package's dependencies
 
 # ONNX Runtime reads the processor's features from this file, and crashes without it. QEMU does not emulate it.
 INFO = """processor\t: 0
