@@ -81,7 +81,8 @@ def unregistered_operators() -> frozenset[str]:
     Raises:
         MissingKernelError: like `library_path`.
     """
-    return frozenset(operator["name"] for operator in description()["operators"] if not operator["registered"])
+    # Libraries of earlier builds register all operators, and do not say so.
+    return frozenset(operator["name"] for operator in description()["operators"] if not operator.get("registered", True))
 
 
 @functools.cache
