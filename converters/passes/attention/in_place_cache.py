@@ -223,6 +223,14 @@ def _with_exclusive_caches(
     return attentions
 
 
+_MaskKey = tuple[ir.Value | None, float | None]
+"""A mask, and the score of the keys that it hides if it is boolean."""
+
+
+def _mask_key(found: CachedAttention) -> _MaskKey:
+    return found.mask, found.lowest if found.is_boolean else None
+
+
 @dataclass
 class _Emitter:
     """Emits the operators, and the values that they share once.
@@ -243,8 +251,8 @@ class _Emitter:
     tokens: ir.Value
     ranks: Mapping[ir.Value, int]
     counted_by_mask: bool
-    _masks: dict[ir.Value, ir.Value] = field(default_factory=dict)
-    _unseen: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    _masks: dict[_MaskKey, ir.Value] = field(default_factory=dict)
+    _unseen: dict[_MaskKey, ir.Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._root = Builder.of_existing(self.graph)
@@ -315,14 +323,14 @@ class _Emitter:
         """Return the additive mask, ``[batch or 1, heads or 1, sequence or 1, total sequence]``."""
         mask = found.mask
         assert mask is not None
-        if mask not in self._masks:
+        if (key := _mask_key(found)) not in self._masks:
             added = mask
             if found.is_boolean:
                 added = op.Where(mask, np.float32(0), np.float32(found.lowest))
             if (rank := self.ranks[mask]) < 4:
                 added = op.Unsqueeze(added, list(range(4 - rank)))
-            self._masks[mask] = added
-        return self._masks[mask]
+            self._masks[key] = added
+        return self._masks[key]
 
     def _nan_for_hidden(self, op: Builder, found: CachedAttention) -> ir.Value | None:
         """Return NaN for tokens without visible keys under a mask of -inf, and 0 for others; ``None`` if there are no such
@@ -334,11 +342,11 @@ class _Emitter:
             return None
         if found.guarded is not found.output or (found.is_boolean and np.isfinite(found.lowest)):
             return None
-        if found.mask not in self._unseen:
+        if (key := _mask_key(found)) not in self._unseen:
             mask = self._mask(op, found)
             hidden = op.Equal(op.ReduceMax(mask, [-1], keepdims=1), np.float32(-np.inf))
-            self._unseen[found.mask] = op.Where(hidden, np.float32(np.nan), np.float32(0))
-        return self._unseen[found.mask]
+            self._unseen[key] = op.Where(hidden, np.float32(np.nan), np.float32(0))
+        return self._unseen[key]
 
     def replace_shapes(self) -> None:
         """Replace uses of a cache's shape by equal values that do not need the cache."""

@@ -84,6 +84,7 @@ def layer(
     mixed: Change = lambda x, tokens: x,
     second: bool = False,
     booleans: bool = False,
+    number: int = 0,
     first: Sequence[Any] = (),
     more: Sequence[Any] = (),
 ) -> ov.Model:
@@ -104,6 +105,7 @@ def layer(
         mixed: changes the result, ``[batch, heads, sequence, size]``.
         second: whether there is another attention over the caches, whose result is added.
         booleans: whether the attention_mask is boolean.
+        number: the number of the layer in the names of its caches.
         first, more: further inputs of the model, before and after the others.
     """
     x = parameter("x", [-1, -1, WIDTH], np.float32)
@@ -135,7 +137,7 @@ def layer(
 
     caches, assigned = [], []
     for kind, seed, change in (("key", 2, key), ("value", 3, value)):
-        name = f"past_key_values.0.{kind}"
+        name = f"past_key_values.{number}.{kind}"
         empty = ops.broadcast(floats(0), ops.concat([batch, whole([groups, 0, size])], 0))
         read = ops.read_value(empty, name, ov.Type.f32, ov.PartialShape([-1, groups, -1, size]))
         chosen = past(ops.gather(read, beams, whole(0)), tokens)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
@@ -133,3 +134,35 @@ def test_rows_without_visible_keys(lowest: float, boolean: bool) -> None:
         got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})[0]
         assert np.isnan(wanted[0]).all() == np.isinf(lowest)
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.nanmax(np.abs(wanted))), strict=True)
+
+
+def test_two_scores_of_hidden_keys_under_one_mask() -> None:
+    """Equal weights for all keys in one layer, and NaN in the other, where the mask hides all keys."""
+
+    seen: list[Any] = []
+
+    def below(lowest: float) -> Any:
+        def change(x: Any, tokens: Any) -> Any:
+            own = ops.greater(ops.unsqueeze(tokens.mask, whole([1, 2])), whole(0))
+            seen.append(ops.logical_and(causal(x, tokens), own))
+            return ops.select(seen[0], ops.multiply(x, floats(0.25)), floats(lowest))
+
+        return change
+
+    one = layer(products=below(-3.4028235e38), bias=None)
+    other = layer(products=below(-np.inf), bias=None, number=1, more=one.get_parameters())
+    for port, own in zip(one.inputs, other.inputs, strict=False):
+        own.replace(port.get_node().output(0))
+    layers = (one, other)
+    results = [model.get_results()[0] for model in layers]
+    results[1].output(0).get_tensor().set_names({"second"})
+    sinks = [sink for model in layers for sink in model.get_sinks()]
+    both = ov.Model(results, sinks, one.get_parameters())
+    given = hidden(runs(5, 1), *range(6))
+    conversion = convert(both.clone())
+    assert conversion.report.nodes.get(OPERATOR, 0) == 2
+    session = onnx_specops.InferenceSession(conversion.model.SerializeToString())
+    for run, wanted in zip(given, by_openvino(both, given), strict=True):
+        got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})
+        assert not np.isnan(got[0]).any() and np.isnan(got[1][0]).all()
+        np.testing.assert_allclose(got[0], wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)
