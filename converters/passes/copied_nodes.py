@@ -95,12 +95,12 @@ def copy_outputs(graph: ir.Graph, is_copied: Callable[[ir.Value], bool], suffix:
     return bool(found)
 
 
-def copy_output(graph: ir.Graph, index: int, names: Names, suffix: str) -> None:
-    """Return a copy of an output of a graph, by an Identity. The copy has the output's name, and the output a new one."""
+def copy_output(graph: ir.Graph, index: int, names: Names, suffix: str, operator: str = "Identity") -> None:
+    """Return a copy of an output of a graph, by an operator. The copy has the output's name, and the output a new one."""
     value = graph.outputs[index]
     producer = value.producer()
     assert producer is not None
     name, value.name = value.name, names.unique(f"{value.name}_{suffix}")
     copy = Value(name=name, type=value.type, shape=value.shape)
-    graph.insert_after(producer, ir.Node("", "Identity", [value], outputs=[copy], name=names.unique(f"{name}_copied")))
+    graph.insert_after(producer, ir.Node("", operator, [value], outputs=[copy], name=names.unique(f"{name}_copied")))
     graph.outputs[index] = copy

@@ -40,6 +40,7 @@ _OVERLOOKED = re.compile(
     r"\((Reshape|FakeQuantize), id \d+\): .* Reshape: \d+ elements cannot become|its batch_dims -\d+ is out of range"
     r"|\(FakeQuantize, id \d+\): its limits (are larger|have more dimensions) than its data"
     r"|FakeQuantize: a limit does not broadcast to the data"
+    r"|\(FakeQuantize, id \d+\): its \w+ input \[.*\] does not broadcast to the first"
     r"|\(Interpolate, id \d+\): it has \d+ sizes or scales for \d+ axes|IsAxisInRange"
     r"|\(Interpolate, id \d+\): its axes are \[(?:\d+, )*(?P<axis>\d+), (?:\d+, )*(?P=axis)[,\]]"
     r"|running Squeeze node.* Dimension of input \d+ must be 1 instead of"

@@ -479,6 +479,23 @@ def test_windows_larger_than_the_data_explain_only_results_that_depend_on_them(o
         assert is_invalid(recipe, Verdict("parts", apart=frozenset(apart)), judge) == excused
 
 
+@pytest.mark.parametrize(("size", "excused"), [(24, True), (1, False)])
+def test_limits_larger_than_data_of_unknown_dimensions_are_departures(size: int, excused: bool, oracle: Oracle) -> None:
+    """OpenVINO accesses memory out of bounds."""
+    low, high = (
+        Leaf("f32", np.full((1, 1, 1, size), limit, np.float32), (1, 1, 1, size), constant=True) for limit in (-3, 3)
+    )
+    attributes = {"levels": 255, "auto_broadcast": "numpy"}
+    data = Leaf("f32", np.linspace(-4, 4, 72, dtype=np.float32).reshape(1, 3, 24, 1), (-1, 3, 24, 1))
+    layer = Layer("FakeQuantize", "opset1", ((0, 0), (1, 0), (2, 0), (1, 0), (2, 0)), attributes)
+    recipe = Recipe((data, low, high, layer), ((3, 0),))
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert (verdict.kind == "lacks") == excused
+    if excused:
+        assert explain(recipe, verdict, judge).kind == "departure"
+
+
 @pytest.mark.parametrize(("size", "excused"), [(-5, True), (3, False)])
 def test_negative_sizes_are_departures(size: int, excused: bool, oracle: Oracle) -> None:
     """OpenVINO gives no elements, ONNX Runtime an error."""
