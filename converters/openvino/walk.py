@@ -187,9 +187,10 @@ class _Walk:
                 self.corrections.omitted[layer] = len(results) - len(layer.outputs)
                 self.source.remarks.add(f"outputs of {layer.type} that the file omits", layer=layer)
             ignored_dims = any(self.get(port) in self.ignored_dims for port in layer.inputs)
-            if layer.inputs and not layer.bodies and self.varying_inputs(layer) == 0:
+            varying = self.varying_inputs(layer)
+            if layer.inputs and not layer.bodies and not varying:
                 self.constants_only.add(layer)
-            sources = self.sources(layer)
+            sources = self.sources(layer, varying)
             for port, value in zip(layer.outputs, results, strict=False):
                 if ignored_dims and value.const_value is None:
                     self.ignored_dims.add(value)
@@ -204,13 +205,12 @@ class _Walk:
                 self.values[port] = _placeholder(port)
         self.count(op, layer, last)
 
-    def sources(self, layer: Layer) -> Collection[int] | None:
+    def sources(self, layer: Layer, varying: int) -> Collection[int] | None:
         """Return the numbers that may replace dynamic dimensions of a layer's outputs; ``None`` if any number may.
 
         If the dimensions follow from those of one value, besides constants, there are none. If they follow from several
         values, these are the dimensions of all inputs.
         """
-        varying = self.varying_inputs(layer)
         if layer.bodies or not varying:
             return None
         if varying == 1 and not layer.type.endswith(_COMBINING):

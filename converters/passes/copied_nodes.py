@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from onnx_specops.building import Value, new_value
+from onnx_specops.building import Builder, Value, new_value
+from onnx_specops.graphs import attributes_of
 from onnx_specops.naming import Names
 
 Copy = Callable[[ir.Value], ir.Value]
@@ -33,6 +35,17 @@ def copied(
         copies.append(copy)
         made_copies |= dict(zip(node.outputs, copy.outputs, strict=True))
     return copies
+
+
+def emitted(op: Builder, graph: ir.Graph, inputs: Sequence[Any] = ()) -> list[Any]:
+    """Emit the nodes of a nested graph, whose nodes have no nested graphs, with other inputs; return its results."""
+    values: dict[ir.Value | None, Any] = {value: op.const(value.const_value) for value in graph.initializers.values()}
+    values |= dict(zip(graph.inputs, inputs, strict=True))
+    for node in graph:
+        given = [values.get(value, value) for value in node.inputs]
+        found = op.node(node.op_type, *given, domain=node.domain, outputs=len(node.outputs), **attributes_of(node))
+        values |= zip(node.outputs, found if isinstance(found, tuple) else (found,), strict=True)
+    return [values.get(value, value) for value in graph.outputs]
 
 
 def copied_node(node: ir.Node, copy: Copy, computed: Copy | None = None) -> ir.Node:

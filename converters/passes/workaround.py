@@ -43,6 +43,16 @@ class Workaround(InPlacePass):
         return Workarounds(self).call(model)
 
 
+class InnerFirst(Workaround):
+    """Replaces nodes without nested graphs in their own graphs, until none is left: inner nodes before those around them."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        modified = False
+        while super().call(model).modified:
+            modified = True
+        return PassResult(model, modified=modified)
+
+
 class KernelWorkaround(Workaround):
     """Replaces nodes that ONNX Runtime computes incorrectly or not at all, so replacements are not compared with them."""
 

@@ -9,7 +9,17 @@ import onnx_ir as ir
 
 from converters.passes.workaround import Workaround, again
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import attributes_of
+from onnx_specops.graphs import attributes_of, constant_list
+
+
+def constant_pads(node: ir.Node) -> tuple[list[int], ir.Value | None] | None:
+    """Return the pads of a Pad of all axes with a number, if they are constant and not negative, and the number's input."""
+    _, pads, *others = node.inputs
+    number, axes = [*others, None, None][:2]
+    ends = constant_list(pads)
+    if node.attributes.get_string("mode", "constant") != "constant" or not ends or min(ends) < 0 or axes is not None:
+        return None
+    return ends, number
 
 
 class ExplicitPads(Workaround):

@@ -9,14 +9,13 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.spellings.jax_forms import TriangularSums
+from converters.passes.spellings.padding import constant_pads
+from converters.passes.spellings.qnn_limits import LOWEST
 from converters.passes.spellings.resize_matrices import ResizeOfNcnn
 from converters.passes.workaround import Workaround, again
 from converters.targets.limits import free_scales
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array, constant_list, producer_of
-
-_LOWEST = -60000.0
-"""A number of float16 whose Sigmoid and Gelu are 0, and whose Tanh is -1."""
 
 _IMAGE = 4
 
@@ -43,7 +42,7 @@ class SeparateActivations(Workaround):
         values = [x] if add is None else [x, *add.inputs]
         if all(producer_of(value, product) is None for value in values for product in _PRODUCTS):
             return None
-        limited = op.Max(x, op.const(_LOWEST, x.dtype))
+        limited = op.Max(x, op.const(LOWEST, x.dtype))
         return [op.node(node.op_type, limited, **attributes_of(node))]
 
 
@@ -66,7 +65,7 @@ class SeparateTransposes(Workaround):
         users = [use.node for use in node.outputs[0].uses()]
         if not _exchanges(producer_of(x, "Transpose")) or not any(map(_exchanges, users)):
             return None
-        return [again(op, node, op.Max(x, op.const(_LOWEST, x.dtype)), weights)]
+        return [again(op, node, op.Max(x, op.const(LOWEST, x.dtype)), weights)]
 
 
 def _exchanges(node: ir.Node | None) -> bool:
@@ -226,11 +225,10 @@ class ConcatenatedEnds(Workaround):
     operators = frozenset(("Pad",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x, pads, *others = node.inputs
-        number, axes = [*others, None, None][:2]
-        ends = constant_list(pads)
-        if node.attributes.get_string("mode", "constant") != "constant" or not ends or min(ends) < 0 or axes is not None:
+        x = node.inputs[0]
+        if (padding := constant_pads(node)) is None:
             return None
+        ends, number = padding
         if not isinstance(x, Value) or not x.is_static or x.dtype not in _FLOATS or not 2 <= len(x.dims or ()) <= 4:
             return None
         rank, fill = len(x.dims or ()), constant_array(number)
@@ -263,7 +261,7 @@ class MaxBeforePad(Workaround):
         fill = constant_array(others[0])
         if not isinstance(x, Value) or x.dtype != ir.DataType.FLOAT or (fill is not None and not fill.any()):
             return None
-        return [again(op, node, op.Max(x, op.const(_LOWEST, x.dtype)), pads, *others)]
+        return [again(op, node, op.Max(x, op.const(LOWEST, x.dtype)), pads, *others)]
 
 
 class PadBeforeConv(Workaround):
@@ -288,7 +286,7 @@ class PadBeforeConv(Workaround):
             return None
         half = len(kernel)
         padded = op.Pad(x, [0, 0, *pads[:half], 0, 0, *pads[half:]])
-        padded = op.Max(padded, op.const(_LOWEST, x.dtype))
+        padded = op.Max(padded, op.const(LOWEST, x.dtype))
         return [op.Conv(padded, weights, *bias, **{name: value for name, value in attributes.items() if name != "pads"})]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from converters.passes.spellings.qnn_limits import LOWEST, MOST_DIMENSIONS
 from converters.passes.workaround import Workaround, again
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array, producer_of
@@ -15,12 +16,6 @@ _BOTH = 2
 
 _LOWEST_EXPONENT = -60.0
 """A number whose exponential is 0 in float16."""
-
-_LOWEST = -60000.0
-"""A number near the lowest of float16."""
-
-_MOST_DIMENSIONS = 4
-"""The most dimensions of a Max."""
 
 _LARGEST_TANGENT = 16384.0
 """A number whose arc tangent is half of pi in float16."""
@@ -100,13 +95,13 @@ class ExpandedSoftmax(Workaround):
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         (x,) = node.inputs
-        if not isinstance(x, Value) or x.dtype not in _FLOATS or not x.dims or len(x.dims) > _MOST_DIMENSIONS:
+        if not isinstance(x, Value) or x.dtype not in _FLOATS or not x.dims or len(x.dims) > MOST_DIMENSIONS:
             return None
         axis = node.attributes.get_int("axis", -1) % len(x.dims)
         quantizes = any(user.op_type == "QuantizeLinear" for user in node.outputs[0].consumers())
         if not x.dims[axis] or quantizes or producer_of(x, "DequantizeLinear") is not None:
             return None
-        limited = op.Max(x, op.const(_LOWEST, x.dtype))
+        limited = op.Max(x, op.const(LOWEST, x.dtype))
         differences = op.Sub(limited, op.ReduceMax(limited, [axis]))
         powers = op.Exp(op.Clip(differences, op.const(_LOWEST_EXPONENT, x.dtype)))
         return [op.Div(powers, op.ReduceSum(powers, [axis]))]

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.spellings.padding import constant_pads
+from converters.passes.spellings.qnn_limits import MOST_DIMENSIONS
 from converters.passes.workaround import KernelWorkaround, Workaround, again
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array, constant_list, has_full_range, producer_of
+from onnx_specops.graphs import constant_array, has_full_range, producer_of
 
 _SIGNED = frozenset((ir.DataType.INT32, ir.DataType.INT64))
 _CAST = frozenset((*_SIGNED, ir.DataType.UINT32, ir.DataType.FLOAT, ir.DataType.FLOAT16))
@@ -174,16 +176,15 @@ class ConcatenatedPads(Workaround):
     operators = frozenset(("Pad",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x, pads, *others = node.inputs
-        number, axes = [*others, None, None][:2]
-        ends = constant_list(pads)
-        if node.attributes.get_string("mode", "constant") != "constant" or not ends or min(ends) < 0 or axes is not None:
+        x = node.inputs[0]
+        if (padding := constant_pads(node)) is None:
             return None
+        ends, number = padding
         if not isinstance(x, Value) or x.dtype not in _SIGNED | {ir.DataType.BOOL} or not x.is_static:
             return None
         dims = [size or 0 for size in x.dims or ()]
         fill = np.zeros((), x.dtype.numpy()) if number is None else constant_array(number)
-        if fill is None or not 1 <= len(dims) <= _MOST_DIMENSIONS or 0 in dims:
+        if fill is None or not 1 <= len(dims) <= MOST_DIMENSIONS or 0 in dims:
             return None
         result = x
         for axis, pair in enumerate(zip(ends[: len(dims)], ends[len(dims) :], strict=True)):
@@ -194,6 +195,3 @@ class ConcatenatedPads(Workaround):
                 result = op.Concat(*map(op.const, before), result, *map(op.const, after), axis=axis)
             dims[axis] += sum(pair)
         return [result]
-
-
-_MOST_DIMENSIONS = 4

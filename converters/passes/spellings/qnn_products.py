@@ -6,15 +6,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from converters.passes.spellings.qnn_limits import LOWEST, MOST_DIMENSIONS
 from converters.passes.workaround import Workaround, again
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array
-
-_LOWEST = -60000.0
-"""A number near the lowest of float16."""
-
-_MOST_DIMENSIONS = 4
-"""The most dimensions of a Max."""
 
 _RESHAPES = frozenset(("Flatten", "Reshape", "Squeeze", "Unsqueeze"))
 
@@ -34,9 +29,9 @@ class SeparateProducts(Workaround):
         product = node.outputs[0]
         if right is None or constant_array(right) is None or product.dtype is None:
             return None
-        if (product.shape is not None and product.shape.rank() > _MOST_DIMENSIONS) or not _gives_squares(product):
+        if (product.shape is not None and product.shape.rank() > MOST_DIMENSIONS) or not _gives_squares(product):
             return None
-        return [op.Max(again(op, node, left, right, *bias), op.const(_LOWEST, product.dtype))]
+        return [op.Max(again(op, node, left, right, *bias), op.const(LOWEST, product.dtype))]
 
 
 def _gives_squares(value: ir.Value, *, is_transposed: bool = False, has_squares: bool = False) -> bool:
@@ -55,4 +50,4 @@ def _gives_squares(value: ir.Value, *, is_transposed: bool = False, has_squares:
 
 
 def _is_of_squares(value: ir.Value) -> bool:
-    return value.shape is not None and value.shape.rank() > _MOST_DIMENSIONS and value.shape[-1] == value.shape[-2]
+    return value.shape is not None and value.shape.rank() > MOST_DIMENSIONS and value.shape[-1] == value.shape[-2]

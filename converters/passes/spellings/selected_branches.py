@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import onnx_ir as ir
-from onnx_ir.passes import PassResult
 
-from converters.passes.workaround import Workaround
+from converters.passes.copied_nodes import emitted
+from converters.passes.workaround import InnerFirst
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import RANDOM, attributes_of, nested
+from onnx_specops.graphs import RANDOM, nested
 
 _NODES = 1000
 """The largest number of nodes of both branches."""
 
 
-class SelectedBranches(Workaround):
+class SelectedBranches(InnerFirst):
     """Compute both branches of an If, and select the results with Where.
 
     QNN (2.7) leaves branches that read values of the graph around them to the CPU. Other programs have no If. Conditions:
@@ -25,12 +24,6 @@ class SelectedBranches(Workaround):
     """
 
     operators = frozenset(("If",))
-
-    def call(self, model: ir.Model) -> PassResult:
-        modified = False
-        while super().call(model).modified:  # an inner If first, then the one around it
-            modified = True
-        return PassResult(model, modified=modified)
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         condition = node.inputs[0]
@@ -43,7 +36,7 @@ class SelectedBranches(Workaround):
         if any(not _selects(*pair) for pair in zip(*(branch.outputs for branch in branches), strict=True)):
             return None
         condition = condition if condition.rank == 0 else op.Reshape(condition, [])
-        pairs = zip(*(_inlined(op, branch) for branch in branches), strict=True)
+        pairs = zip(*(emitted(op, branch) for branch in branches), strict=True)
         return [op.Where(condition, *pair) for pair in pairs]
 
 
@@ -53,13 +46,3 @@ def _selects(one: ir.Value, other: ir.Value) -> bool:
         return False
     dims, others = (None if value.shape is None else list(value.shape) for value in (one, other))
     return dims is not None and dims == others and all(isinstance(size, int) for size in dims)
-
-
-def _inlined(op: Builder, graph: ir.Graph) -> list[Value]:
-    """Emit the nodes of a branch, and return its results."""
-    values: dict[ir.Value | None, Any] = {value: op.const(value.const_value) for value in graph.initializers.values()}
-    for node in graph:
-        given = [values.get(value, value) for value in node.inputs]
-        found = op.node(node.op_type, *given, domain=node.domain, outputs=len(node.outputs), **attributes_of(node))
-        values |= zip(node.outputs, found if isinstance(found, tuple) else (found,), strict=True)
-    return [values.get(value, value) for value in graph.outputs]

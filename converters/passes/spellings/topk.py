@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.spellings.qnn_limits import MOST_DIMENSIONS
 from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, attributes_of
@@ -27,7 +28,6 @@ class SortedTopK(InPlacePass):
         return PassResult(model, modified=bool(found))
 
 
-_MOST_DIMENSIONS = 4
 _TYPES = frozenset((ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64))
 
 
@@ -45,7 +45,7 @@ class ReversedTopK(KernelWorkaround):
         indices = node.outputs[1]
         if not (indices.uses() or indices.is_graph_output()):
             return None
-        if not isinstance(x, Value) or x.dtype not in _TYPES or not x.dims or len(x.dims) > _MOST_DIMENSIONS:
+        if not isinstance(x, Value) or x.dtype not in _TYPES or not x.dims or len(x.dims) > MOST_DIMENSIONS:
             return None
         axis = node.attributes.get_int("axis", -1) % len(x.dims)
         size = x.dims[axis]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import PassResult
 
+from converters.passes.copied_nodes import emitted
 from converters.passes.loops import iterations
 from converters.passes.recurrent_nodes import BACKWARD, GATES, functions_of, lstm_states
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import InnerFirst, Workaround
 from converters.targets.limits import Limit
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array, nested
@@ -222,7 +222,7 @@ def _sizes(value: Value) -> list[int]:
     return [dim or 0 for dim in value.dims or ()]
 
 
-class UnrolledLoops(Workaround):
+class UnrolledLoops(InnerFirst):
     """Unroll a Loop with a known number of iterations.
 
     Most programs other than ONNX Runtime do not support control flow. Conditions: a constant number of iterations, or a
@@ -230,12 +230,6 @@ class UnrolledLoops(Workaround):
     """
 
     operators = frozenset(("Loop",))
-
-    def call(self, model: ir.Model) -> PassResult:
-        modified = False
-        while super().call(model).modified:  # an inner Loop first, then the one around it
-            modified = True
-        return PassResult(model, modified=modified)
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         body = node.attributes["body"].as_graph()
@@ -247,16 +241,8 @@ class UnrolledLoops(Workaround):
         carried: list[Any] = list(node.inputs[2:])
         scanned: list[list[Value]] = []
         for iteration in range(count):
-            values: dict[ir.Value | None, Any] = {value: op.const(value.const_value) for value in body.initializers.values()}
             start = [op.const(iteration, ir.DataType.INT64), op.const(True, ir.DataType.BOOL), *carried]
-            values |= dict(zip(body.inputs, start, strict=True))
-            for inner in body:
-                given = [values.get(value, value) for value in inner.inputs]
-                found = op.node(
-                    inner.op_type, *given, domain=inner.domain, outputs=len(inner.outputs), **attributes_of(inner)
-                )
-                values |= zip(inner.outputs, found if isinstance(found, tuple) else (found,), strict=True)
-            results = [values.get(value, value) for value in body.outputs[1:]]
+            _, *results = emitted(op, body, start)
             carried = results[: len(carried)]
             scanned.append([op.Unsqueeze(value, [0]) for value in results[len(carried) :]])
         joined = [values[0] if len(values) == 1 else op.Concat(*values, axis=0) for values in zip(*scanned, strict=True)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from converters.openvino.rule import Departure, find_rule
 from tests.conformance.oracle import OracleError
-from tests.conformance.random.judge import Judge, Verdict, crashed, differing, is_drawn
+from tests.conformance.random.judge import Judge, Verdict, crashed, differing, distance, is_drawn
 from tests.conformance.random.noise import (
     amplified,
     depends_on_known_dimensions,
@@ -395,19 +395,14 @@ def ignores_levels(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
         return False
     forms, of_fewer = judge.ours(recipe), judge.ours(fewer)
     return all(
-        _distance(one, other) <= 2 * _distance(*rounded) or not differing(one, other, judge.options.tolerance)
+        _farthest(one, other) <= 2 * _farthest(*rounded) or not differing(one, other, judge.options.tolerance)
         for one in forms
         for other in of_fewer
     )
 
 
-def _distance(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
-    """Return the largest difference of two elements; infinity for different shapes, NaN or infinities."""
-    if [array.shape for array in some] != [array.shape for array in others]:
-        return np.inf
-    with np.errstate(invalid="ignore"):
-        found = max((float(np.abs(a - b).max(initial=0)) for a, b in zip(some, others, strict=True)), default=0.0)
-    return found if np.isfinite(found) else np.inf
+def _farthest(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
+    return max((distance(*pair) for pair in zip(some, others, strict=True)), default=0.0)
 
 
 def _has_ignored_levels(node: Leaf | Layer) -> bool:

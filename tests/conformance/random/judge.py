@@ -336,17 +336,17 @@ class Answers:
         for answer in answers:
             if isinstance(answer, OracleError):
                 return True
-            allowed = [max(a, _distance(*pair)) for a, *pair in zip(allowed, answer[0], expected, strict=True)]
+            allowed = [max(a, distance(*pair)) for a, *pair in zip(allowed, answer[0], expected, strict=True)]
         if name == "cpu" and "precision" in self._judge.options.arguments:
             for seed in range(_ROUNDED):
                 try:
                     moved = self._judge.oracle.ask(infer_changed, str(self.path), self.arrays, rounding, seed, SETTINGS)
                 except OracleError:
                     break
-                allowed = [max(a, _distance(*pair)) for a, *pair in zip(allowed, moved, expected, strict=True)]
+                allowed = [max(a, distance(*pair)) for a, *pair in zip(allowed, moved, expected, strict=True)]
         # A result is rounded itself.
         rounded = [rounding * float(np.abs(_finite(array)).max(initial=0.0)) for array in expected]
-        return any(_distance(got[k], expected[k]) > _TIMES * allowed[k] + rounded[k] for k in found)
+        return any(distance(got[k], expected[k]) > _TIMES * allowed[k] + rounded[k] for k in found)
 
 
 _ROUNDED, _TIMES = 4, 12.0
@@ -376,7 +376,7 @@ def _finite(array: np.ndarray) -> np.ndarray:
     return numbers[np.isfinite(numbers)]
 
 
-def _distance(one: np.ndarray, other: np.ndarray) -> float:
+def distance(one: np.ndarray, other: np.ndarray) -> float:
     """Return the largest difference; infinite for different shapes, or if only one is finite."""
     if one.shape != other.shape:
         return np.inf

@@ -116,16 +116,23 @@ def test_hidden_keys_that_are_not_numbers(mask: dict[str, Any], number: float, k
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-4 * float(np.nanmax(np.abs(expected), initial=0)))
 
 
+def _hidden(lowest: float, seen: list[Any]) -> Any:
+    """Return scores whose keys the attention_mask hides, too; by the first condition in ``seen``, which receives it."""
+
+    def change(x: Any, tokens: Any) -> Any:
+        own = ops.greater(ops.unsqueeze(tokens.mask, whole([1, 2])), whole(0))
+        seen.append(ops.logical_and(causal(x, tokens), own))
+        return ops.select(seen[0], ops.multiply(x, floats(0.25)), floats(lowest))
+
+    return change
+
+
 @pytest.mark.parametrize("lowest", [-np.inf, -3.4028235e38])
 @pytest.mark.parametrize("boolean", [False, True])
 def test_rows_without_visible_keys(lowest: float, boolean: bool) -> None:
     """A Softmax gives NaN for scores of -inf, and equal weights for the lowest number."""
 
-    def below(x: Any, tokens: Any) -> Any:
-        own = ops.greater(ops.unsqueeze(tokens.mask, whole([1, 2])), whole(0))
-        return ops.select(ops.logical_and(causal(x, tokens), own), ops.multiply(x, floats(0.25)), floats(lowest))
-
-    model = layer(products=below, bias=None) if boolean else layer(lowest=lowest)
+    model = layer(products=_hidden(lowest, []), bias=None) if boolean else layer(lowest=lowest)
     given = hidden(runs(5, 1), *range(6))
     conversion = convert(model.clone())
     assert conversion.report.nodes.get(OPERATOR, 0) == 1
@@ -140,17 +147,8 @@ def test_two_scores_of_hidden_keys_under_one_mask() -> None:
     """Equal weights for all keys in one layer, and NaN in the other, where the mask hides all keys."""
 
     seen: list[Any] = []
-
-    def below(lowest: float) -> Any:
-        def change(x: Any, tokens: Any) -> Any:
-            own = ops.greater(ops.unsqueeze(tokens.mask, whole([1, 2])), whole(0))
-            seen.append(ops.logical_and(causal(x, tokens), own))
-            return ops.select(seen[0], ops.multiply(x, floats(0.25)), floats(lowest))
-
-        return change
-
-    one = layer(products=below(-3.4028235e38), bias=None)
-    other = layer(products=below(-np.inf), bias=None, number=1, more=one.get_parameters())
+    one = layer(products=_hidden(-3.4028235e38, seen), bias=None)
+    other = layer(products=_hidden(-np.inf, seen), bias=None, number=1, more=one.get_parameters())
     for port, own in zip(one.inputs, other.inputs, strict=False):
         own.replace(port.get_node().output(0))
     layers = (one, other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -89,9 +90,8 @@ def test_conditions(emit: Any, copied: bool) -> None:
     plain, model = (graph(emit, floats("x", 2, 3, 4)) for _ in range(2))
     names = [value.name for value in model.graph.outputs]
     assert CopyMovedOutputs()(model).modified is copied
-    added = set(operators(model)) - set(operators(plain))
-    assert not added or added <= {"Identity", "Max"}
-    assert (len(operators(model)) - len(operators(plain)) == 1) is copied
+    added = list((Counter(operators(model)) - Counter(operators(plain))).elements())
+    assert added in ([["Identity"], ["Max"]] if copied else [[]])
     assert [value.name for value in model.graph.outputs] == names
     x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
     options = ort.SessionOptions()
