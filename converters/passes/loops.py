@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 import numpy as np
 import onnx_ir as ir
 
@@ -47,32 +49,64 @@ def iterations(loop: ir.Node, most: int) -> int | None:
     trips = None if loop.inputs[0] is None else constant_list(loop.inputs[0])
     if is_endless(loop):
         return trips[0] if trips and 0 < trips[0] <= most else None
-    first = loop.inputs[1]
-    start = constant_array(first)
-    if (first is not None and (start is None or not start.all())) or (trips is None and loop.inputs[0] is not None):
+    if not _is_known(loop.inputs[1]) or (trips is None and loop.inputs[0] is not None):
         return None
+    for count, goes_on in _conditions(loop, min([most, *(trips or [])])):
+        if goes_on is None:
+            return None
+        if not goes_on or [count] == trips:
+            return count
+    return None
+
+
+def most_iterations(loop: ir.Node, most: int) -> int | None:
+    """Return a number of iterations, from 1 to ``most``, that a Loop never exceeds; ``None`` for another or an unknown one.
+
+    It is the constant trip count, or a counter ends the Loop, whatever the rest of the condition is.
+    """
+    trips = None if loop.inputs[0] is None else constant_list(loop.inputs[0])
+    for count, goes_on in _conditions(loop, min([most, *(trips or [])])):
+        if goes_on is False or [count] == trips:
+            return count
+    return None
+
+
+def _is_known(start: ir.Value | None) -> bool:
+    """Return whether the first condition of a Loop is true."""
+    return start is None or ((array := constant_array(start)) is not None and bool(array.all()))
+
+
+def _conditions(loop: ir.Node, most: int) -> Iterator[tuple[int, bool | None]]:
+    """Yield the numbers of iterations from 1 to ``most``, and whether the Loop goes on then; ``None`` if it is unknown."""
     body = loop.attributes["body"].as_graph()
     nodes, used = _counting(body)
     carried = {value: constant_array(loop.inputs[2 + index]) for index, value in enumerate(body.inputs[2:]) if value in used}
-    for count in range(1, min([most, *(trips or [])]) + 1):
+    for count in range(1, most + 1):
         known = carried | {body.inputs[0]: np.array(count - 1), body.inputs[1]: np.array(True)}
         for node in nodes:
-            arrays = [known.get(value, constant_array(value)) for value in node.inputs if value is not None]
-            found = None
-            if not node.domain and len(arrays) == len(node.inputs) and all(array is not None for array in arrays):
-                try:
-                    found = fold(node.op_type, arrays, attributes_of(node))
-                except (ArithmeticError, IndexError, TypeError, ValueError):
-                    return None
-            known |= zip(node.outputs, found or (), strict=False)
+            known |= zip(node.outputs, _results(node, known) or (), strict=False)
         goes_on = known.get(body.outputs[0], constant_array(body.outputs[0]))
-        if goes_on is None:
-            return None
-        if not goes_on.all() or [count] == trips:
-            return count
+        yield count, None if goes_on is None else bool(goes_on.all())
         after = zip(body.inputs[2:], body.outputs[1:], strict=False)
         carried = {value: known.get(new, constant_array(new)) for value, new in after if value in used}
-    return None
+
+
+def _results(node: ir.Node, known: Mapping[ir.Value, np.ndarray | None]) -> Sequence[np.ndarray] | None:
+    """Return the results of a node with known inputs, or of a logical one that the known inputs decide."""
+    arrays = [known.get(value, constant_array(value)) for value in node.inputs if value is not None]
+    if node.domain or len(arrays) != len(node.inputs):
+        return None
+    if any(array is None for array in arrays):
+        given = [None if array is None or array.size != 1 else array.item() for array in arrays]
+        if (node.op_type == "And" and False in given) or (node.op_type == "Or" and True in given):
+            return [np.array(node.op_type == "Or")]
+        if node.op_type == "Where" and given[1] is not None and given[1] == given[2]:
+            return [np.array(given[1])]
+        return None
+    try:
+        return fold(node.op_type, arrays, attributes_of(node))
+    except (ArithmeticError, IndexError, TypeError, ValueError):
+        return None
 
 
 def _counting(body: ir.Graph) -> tuple[list[ir.Node], set[ir.Value]]:

@@ -134,6 +134,7 @@ QNN = Target(
         "merged lines",
         "merged axes",
         "Where for If",
+        "Where for Loop",
         "wrapped angles",
         "unrolled Loop",
         "ArgMax",

@@ -144,13 +144,14 @@ from converters.passes.spellings.resize_matrices import (
     ResizeOfTract,
     ResizeOfTVM,
 )
-from converters.passes.spellings.rknn_forms import SelectedInt64
+from converters.passes.spellings.rknn_forms import SelectedInt64, SlicedProducts
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
 from converters.passes.spellings.rows import RowsOfMatrices, UncheckedRows
 from converters.passes.spellings.sampling import GridSampleToGather, NearestGridSampleToGather
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.scattering import LastOfEqualIndices, ScatterWithinData
 from converters.passes.spellings.selected_branches import SelectedBranches
+from converters.passes.spellings.selected_iterations import SelectedIterations
 from converters.passes.spellings.separate_constants import SeparateConstants
 from converters.passes.spellings.signs import ComparedSigns, Signs, SignsOfIntegers
 from converters.passes.spellings.single_elements import DecomposeInstanceNormalization
@@ -301,6 +302,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Concat for integer Pad": ConcatenatedPads,
     "Atan for Acos": ArcTangents,
     "Where for If": SelectedBranches,
+    "Where for Loop": SelectedIterations,
     "wrapped angles": WrappedAngles,
     "expanded Softmax": ExpandedSoftmax,
     "five dimensions": FiveDimensions,
@@ -382,6 +384,7 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "scalar exponents": ScalarExponents,
     "padded channels": PaddedChannels,
     "nested Split": NestedSplits,
+    "Slice for Split": SlicedProducts,
     "odd groups": OddGroups,
     "several transposed kernels": SeveralTransposedKernels,
     "bytes through integers": BytesThroughIntegers,

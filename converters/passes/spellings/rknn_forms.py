@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 import onnx_ir as ir
 
@@ -24,3 +25,35 @@ class SelectedInt64(Workaround):
             return None
         selected = op.Where(condition, *(op.Cast(value, to=D.INT64) for value in values))
         return [op.Cast(selected, to=dtype)]
+
+
+class SlicedProducts(Workaround):
+    """Convert a Split of a product to Slices.
+
+    For three equal parts that attention uses, RKNN's builder (2.5) rearranges the weights and writes to the constant with
+    the sizes. This is an error, because it cannot write to data of the file. Conditions: the product is the result of a
+    MatMul or Gemm, or a Reshape of it, and the sizes of the parts are known.
+    """
+
+    operators = frozenset(("Split",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or x.rank is None or not _is_product(x):
+            return None
+        axis = node.attributes.get_int("axis", 0) % x.rank
+        dims = [value.dims for value in node.outputs if isinstance(value, Value)]
+        sizes = [of_value[axis] for of_value in dims if of_value is not None]
+        known = [size for size in sizes if size is not None]
+        if len(known) != len(node.outputs):
+            return None
+        return [op.Slice(x, [start], [end], [axis]) for start, end in pairwise(accumulate(known, initial=0))]
+
+
+def _is_product(value: ir.Value) -> bool:
+    """Return whether a value is the result of a MatMul or Gemm, or a Reshape of it."""
+    node = value.producer()
+    while node is not None and node.op_type == "Reshape":
+        source = node.inputs[0]
+        node = None if source is None else source.producer()
+    return node is not None and node.op_type in ("MatMul", "Gemm")

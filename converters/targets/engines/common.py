@@ -23,6 +23,6 @@ COMPILED = Target(
     opsets=(11, 21),
     static=True,
     control_flow=frozenset(),
-    spellings=COMMON,
+    spellings=("Where for If", "Where for Loop", *COMMON),
 )
 """The common properties of engines without dynamic shapes. Engines that were not measured get those that others need."""

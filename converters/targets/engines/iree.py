@@ -13,6 +13,7 @@ IREE = replace(
     evidence="iree-base-compiler 3.13",
     spellings=(
         "Where for If",
+        "Where for Loop",
         *COMMON,
         "MatMul for DFT",
         "forward GRU",

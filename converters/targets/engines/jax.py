@@ -30,6 +30,8 @@ JAX = Target(
         "MatMul for RoiAlign",
         "Conv for ConvTranspose",
         "unrolled recurrence",
+        "Where for If",
+        "Where for Loop",
         *COMMON,
         "Gather for reversed Slice",
         "bounded Slice",

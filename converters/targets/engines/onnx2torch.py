@@ -32,6 +32,7 @@ ONNX2TORCH = Target(
     control_flow=frozenset(),
     spellings=(
         "Where for If",
+        "Where for Loop",
         "unrolled recurrence",
         *COMMON,
         "wrapped integers",

@@ -35,6 +35,7 @@ OPENCV = replace(
     ),
     control_flow=frozenset(("If",)),
     spellings=(
+        "Where for Loop",
         *COMMON,
         "unrolled forms of recurrence",
         "float32 products",

@@ -12,6 +12,6 @@ RKNN = replace(
     title="Rockchip's RKNN toolkit",
     evidence="rknn-toolkit2 2.5 (its simulator)",
     opsets=(12, 19),
-    spellings=(*COMMON, "selected int64"),
+    spellings=("Where for If", "Where for Loop", *COMMON, "selected int64", "Slice for Split"),
     command='`rknn.api.RKNN().load_onnx("model.onnx")`',
 )

@@ -31,6 +31,7 @@ TINYGRAD = replace(
         "MatMul for RoiAlign",
         "MatMul for bags",
         "Where for If",
+        "Where for Loop",
         "unrolled Loop",
         "unrolled recurrence",
         "sorted TopK",

@@ -22,6 +22,7 @@ TRACT = Target(
         limits.recurrent,
     ),
     spellings=(
+        "Where for Loop",
         *COMMON,
         "MatMul for RoiAlign",
         "explicit padding",

@@ -32,6 +32,7 @@ TVM = replace(
     ),
     spellings=(
         "Where for If",
+        "Where for Loop",
         "unrolled recurrence",
         *COMMON,
         "MatMul for DFT",

@@ -12,8 +12,12 @@ from converters.passes.spellings.selected_branches import SelectedBranches
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, rewritten
 
-BOOL = ir.DataType.BOOL
+BOOL, INT64 = ir.DataType.BOOL, ir.DataType.INT64
 NUMBERS = np.array([[-1, 2, 3], [0, 1, -4]], np.float32)
+
+
+def _integers(op, x):
+    return op.Cast(x, to=INT64)
 
 
 def _both(emit: Any, *dims: int | None) -> list[str]:
@@ -35,6 +39,32 @@ def _both(emit: Any, *dims: int | None) -> list[str]:
         (
             lambda op, c, x: op.if_(c, lambda op: op.Exp(x), lambda op: op.const(np.ones((2, 3), np.float32))),
             ["Exp", "Where"],
+        ),
+        (
+            lambda op, c, x: op.if_(c, lambda op: op.Less(x, 1.0), lambda op: op.Greater(x, 0.0)),
+            ["And", "And", "Greater", "Less", "Not", "Or"],
+        ),
+        (
+            lambda op, c, x: op.if_(c, lambda op: op.Less(x, 1.0), lambda op: op.const(np.zeros((2, 3), bool))),
+            ["And", "Less"],
+        ),
+        (
+            lambda op, c, x: op.if_(
+                c, lambda op: op.Div(op.Cast(x, to=INT64), op.const(2)), lambda op: op.Cast(x, to=INT64)
+            ),
+            ["Cast", "Cast", "Div", "Where"],
+        ),
+        (
+            lambda op, c, x: op.if_(
+                c, lambda op: op.Div(9, op.Cast(op.Add(op.Abs(x), 1.0), to=INT64)), lambda op: op.Cast(x, to=INT64)
+            ),
+            None,
+        ),
+        (
+            lambda op, c, x: op.if_(
+                c, lambda op: op.GatherElements(x, op.Cast(op.Abs(op.Clip(x, -1.0, 1.0)), to=INT64)), lambda op: op.Neg(x)
+            ),
+            None,
         ),
         (lambda op, c, x: op.if_(c, lambda op: op.Exp(x), lambda op: op.ReduceMax(x, [0], keepdims=0)), None),
         (lambda op, c, x: op.if_(c, lambda op: op.Exp(x), lambda op: op.Unsqueeze(x, [0])), None),
