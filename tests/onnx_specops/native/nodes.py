@@ -41,26 +41,59 @@ def model(
         dimensions: the inputs' dimensions, unknown by default.
         followed: add an Identity after each output, so that the graph does not declare the node's output types.
     """
-    names = ["" if array is None else f"i{k}" for k, array in enumerate(inputs)]
+    graph = onnx.GraphProto(name=op_type)
+    _add(graph, "", (op_type, list(inputs), list(outputs), dict(attributes or {})), dimensions, followed)
+    return _model(graph)
+
+
+def model_of_all(nodes: Sequence[Node]) -> bytes:
+    """Return a model of independent nodes. The inputs of the first one are ``0.i0``, ``0.i1``, ...; see `feeds_of_all`."""
+    graph = onnx.GraphProto(name="nodes")
+    for number, node in enumerate(nodes):
+        _add(graph, f"{number}.", node)
+    return _model(graph)
+
+
+def feeds_of_all(nodes: Sequence[Node]) -> dict[str, np.ndarray]:
+    """Return the inputs of `model_of_all`."""
+    return {
+        f"{number}.i{k}": array
+        for number, (_, inputs, _, _) in enumerate(nodes)
+        for k, array in enumerate(inputs)
+        if array is not None
+    }
+
+
+def _add(
+    graph: onnx.GraphProto,
+    prefix: str,
+    node: Node,
+    dimensions: Sequence[Sequence[Any]] | None = None,
+    followed: bool = False,
+) -> None:
+    """Add a node, and its inputs and outputs to those of the graph."""
+    op_type, inputs, outputs, attributes = node
+    names = ["" if array is None else f"{prefix}i{k}" for k, array in enumerate(inputs)]
     while names and not names[-1]:
         names.pop()
-    results = [f"o{k}" for k in range(len(outputs))]
-    made = [f"n{k}" for k in range(len(outputs))] if followed else results
-    nodes = [helper.make_node(op_type, names, made, domain=onnx_specops.DOMAIN, **(attributes or {}))]
+    results = [f"{prefix}o{k}" for k in range(len(outputs))]
+    made = [f"{prefix}n{k}" for k in range(len(outputs))] if followed else results
+    graph.node.append(helper.make_node(op_type, names, made, domain=onnx_specops.DOMAIN, **attributes))
     if followed:
-        nodes += [helper.make_node("Identity", [a], [b]) for a, b in zip(made, results, strict=True)]
-    graph = helper.make_graph(
-        nodes,
-        op_type,
-        [
-            helper.make_tensor_value_info(
-                f"i{k}", element_type(array), [None] * array.ndim if dimensions is None else dimensions[k]
-            )
-            for k, array in enumerate(inputs)
-            if array is not None
-        ],
-        [helper.make_tensor_value_info(name, type_, None) for name, type_ in zip(results, outputs, strict=True)],
+        graph.node.extend(helper.make_node("Identity", [a], [b]) for a, b in zip(made, results, strict=True))
+    graph.input.extend(
+        helper.make_tensor_value_info(
+            f"{prefix}i{k}", element_type(array), [None] * array.ndim if dimensions is None else dimensions[k]
+        )
+        for k, array in enumerate(inputs)
+        if array is not None
     )
+    graph.output.extend(
+        helper.make_tensor_value_info(name, type_, None) for name, type_ in zip(results, outputs, strict=True)
+    )
+
+
+def _model(graph: onnx.GraphProto) -> bytes:
     opsets = [
         helper.make_opsetid("", 21),
         helper.make_opsetid(onnx_specops.DOMAIN, onnx_specops.OPSET_VERSION),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Sequence
 
 import numpy as np
 import onnxruntime as ort
@@ -14,36 +12,38 @@ import onnx_specops
 from onnx_specops.domain import find
 from tests.native import needs_library
 from tests.onnx_specops.native import nodes
-from tests.onnx_specops.native.random_attention import cache_of
+from tests.onnx_specops.native.each_set import Check, Nodes
+from tests.onnx_specops.native.nodes import Node
+from tests.onnx_specops.native.random_attention import cache_of, group_query_attention_compressed
 from tests.processor import instruction_sets
 
 pytestmark = needs_library
 
 OPERATOR = "GroupQueryAttentionCompressed"
 
-PROGRAM = """
-import numpy as np
-from onnx_specops.domain import find
-from tests.onnx_specops.native import nodes
-from tests.onnx_specops.native.random_attention import group_query_attention_compressed
 
-rng = np.random.default_rng(0)
-for _ in range(60):
-    name, arrays, types, attributes = group_query_attention_compressed(rng)
+def _case(rng: np.random.Generator) -> tuple[Node, Check]:
+    name, arrays, _, attributes = node = group_query_attention_compressed(rng)
     operator = find(name)
     expected = operator(*arrays, **operator.node_attributes(attributes))
-    got = nodes.run(name, arrays, types, attributes)
-    np.testing.assert_allclose(got[0], expected[0], rtol=1e-3, atol=3e-4, err_msg=str(attributes))
-    for one, other in zip(got[1:], expected[1:], strict=True):
-        np.testing.assert_array_equal(one, other)
-"""
+
+    def check(got: Sequence[np.ndarray]) -> None:
+        np.testing.assert_allclose(got[0], expected[0], rtol=1e-3, atol=3e-4, err_msg=str(attributes))
+        for one, other in zip(got[1:], expected[1:], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+    return node, check
+
+
+@pytest.fixture(scope="module")
+def random_nodes(tmp_path_factory: pytest.TempPathFactory) -> Nodes:
+    rng = np.random.default_rng(0)
+    return Nodes((_case(rng) for _ in range(60)), tmp_path_factory.mktemp("attention"))
 
 
 @pytest.mark.parametrize("name", instruction_sets("portable", "avx2", "avx512", "avx512_vnni"))
-def test_each_instruction_set(name: str) -> None:
-    environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+def test_each_instruction_set(name: str, random_nodes: Nodes) -> None:
+    random_nodes.check(name)
 
 
 @pytest.mark.parametrize("type_", [np.uint8, np.float16])

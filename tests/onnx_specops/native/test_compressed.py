@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pytest
 
-from tests.native import needs_library
-from tests.processor import instruction_sets
-
-pytestmark = needs_library
-
-PROGRAM = """
-import itertools
-import numpy as np
 from onnx_specops.domain import find
-from tests.onnx_specops.native import nodes
+from tests.native import needs_library
+from tests.onnx_specops.native.each_set import Check, Nodes
+from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.random_products import (
     attention,
     mat_mul_compressed,
     quantized_attention,
     quantized_layer_normalization,
 )
+from tests.processor import instruction_sets
 
-def groups_that_do_not_fill_the_depth(rng):
+pytestmark = needs_library
+
+
+def _groups_that_do_not_fill_the_depth(rng: np.random.Generator) -> Iterator[Node]:
     for (depth, block_size), rows, activations in itertools.product(
         [(384, 256), (640, 256), (896, 512), (160, 64)], [1, 2, 3, 4], ["float", "int8"]
     ):
@@ -41,26 +42,40 @@ def groups_that_do_not_fill_the_depth(rng):
         attributes = {"N": 20, "K": depth, "block_size": block_size, "packed": "uint4", "activations": activations}
         yield "MatMulCompressed", arrays, [1], attributes
 
-rng = np.random.default_rng(0)
-drawn = (mat_mul_compressed(rng) for _ in range(120))
-attended = (make(rng) for make in (attention, quantized_attention, quantized_layer_normalization) for _ in range(40))
-for name, arrays, types, attributes in itertools.chain(groups_that_do_not_fill_the_depth(rng), drawn, attended):
+
+def _random_nodes() -> Iterator[Node]:
+    rng = np.random.default_rng(0)
+    yield from _groups_that_do_not_fill_the_depth(rng)
+    yield from (mat_mul_compressed(rng) for _ in range(120))
+    for make in (attention, quantized_attention, quantized_layer_normalization):
+        yield from (make(rng) for _ in range(40))
+
+
+def _case(node: Node) -> tuple[Node, Check]:
+    name, arrays, types, attributes = node
     with np.errstate(all="ignore"):
         expected = find(name)(*arrays, **attributes).astype(np.float64)
-    got = nodes.run(name, arrays, types, attributes)[0].astype(np.float64)
-    if types == [2]:  # sums in another order are other levels at most 1 in 100 times
-        assert np.abs(got - expected).max(initial=0) <= 1 and np.count_nonzero(got != expected) <= 1 + got.size // 100
-        continue
-    tolerance = 1e-4 if arrays[0].dtype == np.float32 else 2e-2
-    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=1e-5, err_msg=str(attributes))
-"""
+
+    def check(outputs: Sequence[np.ndarray]) -> None:
+        got = outputs[0].astype(np.float64)
+        if types == [2]:  # sums in another order are other levels at most 1 in 100 times
+            assert np.abs(got - expected).max(initial=0) <= 1, attributes
+            assert np.count_nonzero(got != expected) <= 1 + got.size // 100, attributes
+            return
+        tolerance = 1e-4 if arrays[0].dtype == np.float32 else 2e-2
+        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=1e-5, err_msg=str(attributes))
+
+    return node, check
+
+
+@pytest.fixture(scope="module")
+def random_nodes(tmp_path_factory: pytest.TempPathFactory) -> Nodes:
+    return Nodes(map(_case, _random_nodes()), tmp_path_factory.mktemp("compressed"))
 
 
 @pytest.mark.parametrize("name", instruction_sets("portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni"))
-def test_each_instruction_set(name: str) -> None:
-    environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+def test_each_instruction_set(name: str, random_nodes: Nodes) -> None:
+    random_nodes.check(name)
 
 
 KEPT = """

@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
+from onnx_specops.domain import find
 from tests.native import needs_library
+from tests.onnx_specops.native.each_set import Check, Nodes
+from tests.onnx_specops.native.nodes import Node, element_type
+from tests.onnx_specops.native.random_elementwise import ARGUMENTS, EXACT, random_program
 from tests.processor import instruction_sets
 
 pytestmark = needs_library
 
-PROGRAM = """
-import numpy as np
-from onnx_specops.domain import find
-from tests.onnx_specops.native import nodes, random_elementwise as made
 
-operator = find("Elementwise")
-for seed in range(400):
-    rng = np.random.default_rng(seed)
+def _case(seed: int) -> tuple[Node, Check]:
+    operator = find("Elementwise")
     exact = seed % 2 == 0
-    arrays, attributes = made.random_program(rng, made.EXACT if exact else tuple(made.ARGUMENTS))
-    expected = operator(*arrays, **operator.node_attributes(attributes))
-    got = nodes.run("Elementwise", arrays, [nodes.element_type(arrays[1])], attributes)[0]
-    assert got.shape == expected.shape, (seed, got.shape, expected.shape)
-    floats = operator(arrays[0], np.float32(0), None, *arrays[3:], **operator.node_attributes(attributes))
+    arrays, attributes = random_program(np.random.default_rng(seed), EXACT if exact else tuple(ARGUMENTS))
+    stated = operator.node_attributes(attributes)
+    expected = operator(*arrays, **stated)
+    floats = operator(arrays[0], np.float32(0), None, *arrays[3:], **stated)
     finite = np.isfinite(floats)  # rounding NaN is undefined
-    if exact:
-        np.testing.assert_array_equal(got[finite], expected[finite], err_msg=f"{seed} {attributes}")
-    elif expected.dtype == np.uint8:
-        np.testing.assert_allclose(got[finite].astype(int), expected[finite].astype(int), atol=1, err_msg=str(seed))
-    else:
-        np.testing.assert_allclose(got[finite], expected[finite], rtol=1e-3, atol=1e-4, err_msg=f"{seed} {attributes}")
-"""
+
+    def check(outputs: Sequence[np.ndarray]) -> None:
+        (got,) = outputs
+        message = f"{seed} {attributes}"
+        assert got.shape == expected.shape, (message, got.shape, expected.shape)
+        if exact:
+            np.testing.assert_array_equal(got[finite], expected[finite], err_msg=message)
+        elif expected.dtype == np.uint8:
+            np.testing.assert_allclose(got[finite].astype(int), expected[finite].astype(int), atol=1, err_msg=message)
+        else:
+            np.testing.assert_allclose(got[finite], expected[finite], rtol=1e-3, atol=1e-4, err_msg=message)
+
+    return ("Elementwise", arrays, [element_type(arrays[1])], attributes), check
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Nodes:
+    return Nodes(map(_case, range(400)), tmp_path_factory.mktemp("programs"))
 
 
 @pytest.mark.parametrize("name", instruction_sets("portable", "avx2", "avx512"))
-def test_each_instruction_set(name: str) -> None:
-    environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+def test_each_instruction_set(name: str, programs: Nodes) -> None:
+    programs.check(name)

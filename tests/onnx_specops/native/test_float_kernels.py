@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from onnx_specops.domain import find
 from tests.native import needs_library
 from tests.onnx_specops.native import nodes
+from tests.onnx_specops.native.each_set import Check, Nodes
 from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.random_in_place_attention import attention
 from tests.processor import instruction_sets
@@ -101,26 +100,35 @@ MAKERS = {
 }
 
 
-def compare(count: int) -> None:
-    """Compare ``count`` random nodes of each operator with its NumPy kernel."""
-    for number, maker in enumerate(MAKERS.values()):
-        rng = np.random.default_rng(number)
-        for _ in range(count):
-            name, arrays, types, attributes = maker(rng)
-            operator = find(name)
-            expected = operator(*arrays, **operator.node_attributes(attributes))
-            expected = expected if isinstance(expected, tuple) else (expected,)
-            message = f"{name} {[None if array is None else array.shape for array in arrays]} {attributes}"
-            for got, wanted in zip(nodes.run(name, arrays, types, attributes), expected, strict=True):
-                np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=2e-4, err_msg=message)
+def _case(node: Node) -> tuple[Node, Check]:
+    name, arrays, _, attributes = node
+    operator = find(name)
+    result = operator(*arrays, **operator.node_attributes(attributes))
+    expected = result if isinstance(result, tuple) else (result,)
+    message = f"{name} {[None if array is None else array.shape for array in arrays]} {attributes}"
+
+    def check(outputs: Sequence[np.ndarray]) -> None:
+        for got, wanted in zip(outputs, expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=2e-4, err_msg=message)
+
+    return node, check
+
+
+@pytest.fixture(scope="module")
+def random_nodes(tmp_path_factory: pytest.TempPathFactory) -> Nodes:
+    """Return 40 random nodes of each operation."""
+    made = (
+        maker(rng)
+        for number, maker in enumerate(MAKERS.values())
+        for rng in [np.random.default_rng(number)]
+        for _ in range(40)
+    )
+    return Nodes(map(_case, made), tmp_path_factory.mktemp("floats"))
 
 
 @pytest.mark.parametrize("name", instruction_sets("portable", "avx2", "avx512"))
-def test_each_instruction_set(name: str) -> None:
-    environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
-    program = "from tests.onnx_specops.native.test_float_kernels import compare; compare(40)"
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+def test_each_instruction_set(name: str, random_nodes: Nodes) -> None:
+    random_nodes.check(name)
 
 
 @pytest.mark.parametrize("tokens", [1, 5, 40])
