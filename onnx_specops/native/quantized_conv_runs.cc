@@ -297,7 +297,8 @@ Pieces::Pieces(const Geometry& g, const Prepared& prepared) : columns(g.columns)
   const std::int64_t least = prepared.copied ? columns_of_copies : columns_at_least;
   columns = std::max(up((g.columns * row_parts + wanted - 1) / wanted, kernels.panel_columns), least);
   const std::int64_t parts = (g.columns + columns - 1) / columns;
-  rows = std::clamp(up((pixels * parts + wanted - 1) / wanted, tile), tile, most);
+  // Pieces with few rows take longer, so half of the wanted number is enough.
+  rows = std::clamp(up((pixels * parts * 2 + wanted - 1) / wanted, tile), tile, most);
 }
 
 // Depthwise convolutions along lines of output pixels.
@@ -375,33 +376,38 @@ void run_products(const Context& context, const Geometry& g, const Prepared& pre
   const Kernels& kernels = byte_conv::kernels();
   const Pieces pieces(g, prepared);
   const std::int64_t pixels = g.pixels(), step = pieces.rows, column_pieces = (g.columns + pieces.columns - 1) / pieces.columns;
-  const std::int64_t chunks = (pixels + step - 1) / step, width = prepared.wide ? 2 : 1;
+  // The last piece may have more rows, but less than a tile more.
+  const std::int64_t most = g.groups == 1 ? step + kernels.product_rows - 1 : step;
+  const std::int64_t chunks = pixels <= most ? 1 : (pixels - most + step - 1) / step + 1, width = prepared.wide ? 2 : 1;
   std::vector<std::uint8_t> padding = zeros_of_channels(g, prepared);
   const std::uint8_t* const end = x + g.batch * g.image_size();
   // Whether the taps of a line of the kernel are adjacent.
   const bool in_lines = prepared.copied && g.groups == 1 && g.dilations[2] == 1;
   std::optional<WideInput> wide;
   if (prepared.widened) wide.emplace(context, x, end - x, padding);
-  const std::int64_t copy_step = prepared.depth + beyond;
+  // Whether rows of copies are adjacent, as in the input.
+  const bool is_contiguous = prepared.copied && g.taps == 1 && g.pixels() == g.batch * g.in[0] * g.in[1] * g.in[2] &&
+                             g.begin == Sizes{} && prepared.depth == g.channels;
+  const std::int64_t copy_step = is_contiguous ? prepared.depth : prepared.depth + beyond;
   if (in_lines) {
     const std::vector<std::uint8_t> one = padding;
     for (std::int64_t tap = 1; tap < g.kernel[2]; ++tap) padding.insert(padding.end(), one.begin(), one.end());
     padding.resize(padding.size() + beyond);
   }
   context.parallel_ranges(chunks * column_pieces, 1, [&](std::int64_t first, std::int64_t last) {
-    std::vector<const void*> taps(static_cast<std::size_t>(in_lines ? 0 : g.taps * step)), copies(static_cast<std::size_t>(step));
-    std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * copy_step * width) : 0);
-    for (std::int64_t i = 0; i < step && prepared.copied; ++i) {
+    std::vector<const void*> taps(static_cast<std::size_t>(in_lines ? 0 : g.taps * most)), copies(static_cast<std::size_t>(most));
+    std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(most * copy_step * width) : 0);
+    for (std::int64_t i = 0; i < most && prepared.copied; ++i) {
       copies[static_cast<std::size_t>(i)] = copy.data() + i * copy_step * width;
     }
     for (std::int64_t piece = first; piece < last; ++piece) {
       const std::int64_t chunk = piece / column_pieces, column = piece % column_pieces * pieces.columns;
       const bool is_next = piece == first || column == 0;  // other pieces have the same rows as the previous one
-      const std::int64_t row = chunk * step, rows = std::min(step, pixels - row);
+      const std::int64_t row = chunk * step, rows = chunk + 1 < chunks ? step : pixels - row;
       if (is_next && wide) {
-        point(g, wide->numbers(), wide->padding(), row, rows, step, taps.data());
+        point(g, wide->numbers(), wide->padding(), row, rows, most, taps.data());
       } else if (is_next && !in_lines) {
-        point(g, x, padding.data(), row, rows, step, taps.data());
+        point(g, x, padding.data(), row, rows, most, taps.data());
       }
       const std::int64_t first_result = row * g.columns;
       for (std::int64_t group = 0; group < g.groups; ++group) {
@@ -409,7 +415,7 @@ void run_products(const Context& context, const Geometry& g, const Prepared& pre
         const std::int64_t result = first_result + group * g.group_columns + column;
         Product product = {
             taps.data(),
-            step,
+            most,
             g.taps,
             wide ? offset * 2 : offset,
             prepared.depth,
@@ -422,10 +428,12 @@ void run_products(const Context& context, const Geometry& g, const Prepared& pre
         };
         if (prepared.copied && is_next) {
           const auto copied = [&](auto* to) {
-            if (in_lines) {
+            if (is_contiguous) {
+              std::copy_n(x + row * g.channels, rows * g.channels, to);
+            } else if (in_lines) {
               copy_lines(g, x, end, padding.data(), row, rows, copy_step, to);
             } else {
-              gather(g, taps.data(), step, rows, offset, prepared.depth, copy_step, to);
+              gather(g, taps.data(), most, rows, offset, prepared.depth, copy_step, to);
             }
           };
           if (prepared.wide) {
