@@ -58,12 +58,12 @@ def python_of(environment: Environment, place: Path, seconds: float) -> Path:
     """
     folder = place / environment.name
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    complete, content = folder / "complete.json", json.dumps([sys.path, environment.packages, environment.removed])
+    current = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    complete, content = folder / "complete.json", json.dumps([current, environment.packages, environment.removed])
     if complete.is_file() and complete.read_text() == content:
         return python
     venv.create(folder, with_pip=True, clear=True)
     (own,) = (path for path in folder.rglob("site-packages") if path.parent.name in ("Lib", f"python{_VERSION}"))
-    current = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     (own / "current.pth").write_text("\n".join(current) + "\n")
     # Most modules are never imported, so pip need not compile them.
     pip = [str(python), "-m", "pip"]
