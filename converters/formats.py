@@ -89,6 +89,6 @@ def _with_signatures(model: Any) -> FormatWithSignatures:
 
 
 def find_models(folder: Path) -> list[Path]:
-    """Return the models in a folder and its subfolders, sorted by path."""
+    """Return the models in a folder and its subfolders, sorted by path. Only files and folders are opened, not pipes."""
     found = {path for one in formats() for suffix in one.suffixes for path in folder.rglob(f"*{suffix}")}
-    return sorted(path for path in found if recognized(path) is not None)
+    return sorted(path for path in found if (path.is_file() or path.is_dir()) and recognized(path) is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from converters.folders.layouts import Layout
 from converters.folders.set_aside import SetAside
 from converters.folders.tokenizers import DETOKENIZER, TOKENIZER
 from converters.folders.variants import Variant, place, quantize
+from converters.folders.whole import created
 from converters.formats import find_models, format_of
 from converters.outputs import reject_inputs
 from converters.suggestions import did_you_mean
@@ -120,14 +122,14 @@ def convert_all(
     if checking is not None:
         require_openvino()
     tasks = _tasks(targets, settings.options.input_shapes or {}, checking)
-    is_new = output is not None and not output.exists()
     hosted = {
         folder: {model: target for model, target in targets.items() if folder in model.parents}
         for folder in models
         if folder.is_dir() and folders.layout == "hosts" and is_model_folder(folder)
     }
     outcomes: dict[Path, Outcome] = {}
-    with SetAside(path for group in hosted.values() for target in group.values() for path in _files(target)) as previous:
+    replaced = [path for group in hosted.values() for target in group.values() for path in _files(target)]
+    with nullcontext() if output is None else created(output), SetAside(replaced) as previous:
         for outcome in _shown(_converted(tasks, settings, jobs), len(targets), as_json):
             outcomes[outcome.model] = outcome
         for folder, group in hosted.items():
@@ -143,12 +145,8 @@ def convert_all(
             _remove([target for group in hosted.values() for target in group.values()])
             for folder in hosted:
                 _prune([*hosted[folder].values(), *copies.values()], folder, output)
-            if is_new and output is not None and output.is_dir() and not any(output.iterdir()):
-                output.rmdir()
             raise
     ordered = [outcomes[model] for model in targets]
-    if is_new and output is not None and output.is_dir() and not any(output.iterdir()):
-        output.rmdir()
     whole = [task for task in tasks if task.model in encoders and not outcomes[task.model].failed]
     made = _write_variants(whole, folders.variants, settings)
     if as_json:
@@ -180,11 +178,13 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
     """
     targets: dict[Path, Path] = {}
     for given in models:
-        found = find_models(given) if given.is_dir() else [given]
+        found = _models(given) if given.is_dir() else [given]
         if not found:
             raise ValueError(f"{given} contains no IR")
-        if given.is_dir() and layout == "hosts" and is_model_folder(given):
-            check_folder(given, found)
+        hosted = given.is_dir() and layout == "hosts" and is_model_folder(given)
+        if hosted or (given.is_dir() and output is not None and is_model_folder(given)):
+            check_folder(given, found)  # the configurations are copied, or are next to the models
+        if hosted:
             chosen = layouts.places(given, found, layout)
             targets |= {model: (given if output is None else output) / chosen[model] for model in found}
             continue
@@ -195,6 +195,12 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
     if output is not None and output.is_file():
         raise ValueError(needs_folder(str(output)))
     return targets
+
+
+def _models(folder: Path) -> list[Path]:
+    """Return the models in a folder. In that of one model, damaged IRs are included, which their conversion reports."""
+    exported = folder.rglob(f"{layouts.PREFIX}*.xml") if is_model_folder(folder) else ()
+    return sorted({*find_models(folder), *(path for path in exported if path.is_file())})
 
 
 def needs_folder(output: str) -> str:

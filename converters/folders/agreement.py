@@ -11,6 +11,7 @@ from converters.folders.layouts import CONFIG, PIPELINE, config_of, read_object
 from converters.folders.modules import modules_of_another_type
 from converters.folders.path_errors import AS_WRITTEN
 from converters.folders.stated import is_integer, shown
+from converters.folders.structure import DECODER_OF_A_PAIR, ENCODER_OF_A_PAIR, other_structure
 from converters.formats import format_of
 from converters.source import Dims
 
@@ -41,6 +42,12 @@ _SIZES: dict[str, tuple[tuple[str, int, tuple[str, ...]], ...]] = {
 }
 """Component -> an input or output, an axis, and the names of its size in the component's config.json."""
 
+_SIZES_OF_PAIRS = (
+    (ENCODER_OF_A_PAIR, "last_hidden_state", ("d_model",)),
+    (DECODER_OF_A_PAIR, "logits", ("vocab_size", "decoder_vocab_size", "tgt_vocab_size")),
+)
+"""The models of encoder-decoders, and an output with the names of its size."""
+
 _LABELLED = (
     "ForSequenceClassification", "ForTokenClassification", "ForImageClassification", "ForAudioClassification",
     "ForAudioFrameClassification",
@@ -54,12 +61,37 @@ def check_folder(folder: Path, models: Iterable[Path]) -> None:
     if (folder / PIPELINE).is_file():
         check_pipeline(folder)
         return
-    problems: list[Problem] = []
+    problems: list[Problem] = list(_structure_problems(folder))
     for model in models:
         if (config := config_of(folder, model)) is not None:
-            problems += model_problems(model, config)
+            problems += [one for one in model_problems(model, config) if one not in problems]
     if problems:
         raise ConversionError.of(problems)
+
+
+def _structure_problems(folder: Path) -> Iterator[Problem]:
+    """Yield a problem for each structure or size of a model that its configuration contradicts."""
+    path = folder / CONFIG
+    if not path.is_file():
+        return
+    try:
+        config = read_object(path)
+    except ConversionError as error:
+        yield from error.problems
+        return
+    inputs, sizes = list[str](), list[Problem]()
+    for model, value, names in _SIZES_OF_PAIRS:
+        try:
+            graph = _Interface(folder / model) if (folder / model).is_file() else None
+        except ConversionError:  # its conversion reports it
+            graph = None
+        if graph is not None:
+            inputs += graph.inputs if model == ENCODER_OF_A_PAIR else []
+            stated = {name: config[name] for name in names if name in config}
+            sizes += graph.differences(path, folder / model, value, -1, stated)
+    if message := other_structure(folder, config, inputs):
+        yield _problem(path, message, _MIXED)
+    yield from sizes
 
 
 def check_pipeline(folder: Path) -> None:
@@ -136,15 +168,17 @@ def model_problems(model: Path, config: Path) -> list[Problem]:
 
 
 class _Interface:
-    """The dimensions of a model's inputs and outputs by all of their names, and the names of its layers."""
+    """The dimensions of a model's inputs and outputs by all of their names, and the names of its inputs and layers."""
 
     def __init__(self, path: Path) -> None:
         self._dims: dict[str, Dims | None] = {}
         self.layers: list[str] = []
+        self.inputs: list[str] = []
         with format_of(path).open(path, without_weights=True) as source:
             for port in (*source.inputs, *source.outputs):
                 self._dims |= dict.fromkeys(port.names, port.dims)
             self.layers += (layer.name for layer in source.layers)
+            self.inputs += (name for port in source.inputs for name in port.names)
 
     def differences(
         self, config: Path, model: Path, value: str, axis: int, config_values: Mapping[str, Any]

@@ -50,7 +50,11 @@ def companions(folder: Path) -> list[Path]:
         weights = path.suffix.lower() in _WEIGHTS and not (path.parent in modules and path.suffix.lower() in _OF_MODULES)
         if path.is_file() and not weights:
             found.append(path)
-    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    return [path for path in found if not _is_hidden(path, folder)]
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _modules(folder: Path) -> set[Path]:
@@ -84,10 +88,14 @@ def _read(path: Path) -> Any:
 
 
 def check_companions(folder: Path) -> None:
-    """Raise `ConversionError` if the JSON files of a model folder that libraries read are not valid JSON. All such files are
-    listed.
+    """Raise `ConversionError` if the JSON files of a model folder that libraries read are invalid, or a link in it has
+    no target. All such files are listed.
     """
-    problems = list[Problem]()
+    problems = [
+        Problem("it is a link to a file that does not exist", str(path), remedy="get a new copy of the file")
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() and not path.exists() and not _is_hidden(path, folder)
+    ]
     for path in companions(folder):
         if path.name not in _READ:
             continue
@@ -100,8 +108,10 @@ def check_companions(folder: Path) -> None:
 
 
 def places(folder: Path, target: Path) -> dict[Path, Path]:
-    """Return the destinations of a folder's `companions`, without those that are already there and files in ``target``."""
-    inside = target.resolve() if target.resolve() != folder.resolve() else None
+    """Return the destinations of a folder's `companions`, without those that are already there and those in a ``target``
+    inside the folder.
+    """
+    inside = target.resolve() if folder.resolve() in target.resolve().parents else None
     found = {path: target / path.relative_to(folder) for path in companions(folder)}
     return {
         path: place

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from converters.convert import Conversion
 from converters.folders.companions import check_companions, copy_companions, places
-from converters.folders.genai_types import is_decoder
 from converters.folders.layouts import CONFIG, read_object
 from converters.folders.path_errors import AS_WRITTEN, path_error
-from converters.folders.stated import shown
+from converters.folders.structure import DECODER_OF_A_PAIR as DECODER
+from converters.folders.structure import ENCODER_OF_A_PAIR as ENCODER
+from converters.folders.structure import other_structure
 from converters.folders.whole import all_or_none
-
-ENCODER, DECODER = "openvino_encoder_model.xml", "openvino_decoder_model.xml"
 
 
 def write_encoder_decoder(folder: Path, target: Path, convert: Callable[..., Conversion]) -> None:
@@ -33,8 +32,7 @@ def write_encoder_decoder(folder: Path, target: Path, convert: Callable[..., Con
             raise path_error(folder, f"it contains no {name}", AS_WRITTEN)
     check_companions(folder)
     config = folder / CONFIG
-    if config.is_file() and is_decoder(kind := read_object(config).get("model_type")):
-        message = f"its model_type is {shown(kind)}, a decoder of text, but the folder contains an encoder and a decoder"
+    if config.is_file() and (message := other_structure(folder, read_object(config))):
         raise path_error(config, message, f"use the {CONFIG} of the model")
     models = {name: (target / name).with_suffix(".onnx") for name in (ENCODER, DECODER)}
     with all_or_none(target, [path.name for path in models.values()]):

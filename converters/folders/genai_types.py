@@ -72,7 +72,13 @@ _OF_IMAGES = {
     "qwen3_vl", "qwen3_vl_moe", "shieldgemma2", "smolvlm", "t5gemma2", "udop", "video_llama_3", "video_llava",
     "videochat_flash_qwen", "vipllava", "vision-encoder-decoder",
 }  # fmt: skip
-_OTHERS = {"an encoder-decoder": _WITH_ENCODERS, "a speech model": _OF_SPEECH, "a vision-language model": _OF_IMAGES}
+_WITH_ENCODERS_OF_IMAGES = {"blip", "florence2", "git", "pix2struct", "udop", "vision-encoder-decoder"}
+"""Types of `_OF_IMAGES` that optimum-intel exports as an encoder and a decoder."""
+
+TEXT, PAIR, SPEECH, IMAGES = "a decoder of text", "an encoder-decoder", "a speech model", "a vision-language model"
+_OTHERS = {PAIR: _WITH_ENCODERS, SPEECH: _OF_SPEECH, IMAGES: _OF_IMAGES}
+_OTHER_PARTS = ("audio_config", "vision_config", "visual")
+"""Keys of models that have other parts than the decoder of text, whose type some of them share."""
 
 _CACHES = tuple(pattern.split("{")[0] for pattern in (PAST, PAST_STATE))
 _POSITIONS, _LOGITS = "position_ids", "logits"
@@ -85,9 +91,33 @@ def type_of(stated: object, decoder: Decoder) -> str:
     return kind if kind in _TYPES or decoder.states else _ANY_DECODER
 
 
+def structure_of(config: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the key of a configuration that shows the structure of its model, and the structure; empty if none does."""
+    kind = config.get("model_type")
+    if isinstance(kind, str):
+        if kind in _WITH_ENCODERS and config.get("is_encoder_decoder") is False:
+            return "model_type", TEXT
+        for structure, kinds in _OTHERS.items():
+            if kind in kinds:
+                return "model_type", structure
+    if config.get("is_encoder_decoder") is True:
+        return "is_encoder_decoder", PAIR
+    return ("model_type", TEXT) if is_decoder(kind) and not any(config.get(part) for part in _OTHER_PARTS) else ("", "")
+
+
 def is_decoder(kind: object) -> bool:
-    """Return whether a ``model_type`` is known as that of a decoder of text, with caches or other states."""
+    """Return whether a ``model_type`` is known as that of a decoder of text, which can be a part of another model."""
     return isinstance(kind, str) and kind in _TYPES | _DECODERS | _RECURRENT
+
+
+def has_encoder_of_images(kind: object) -> bool:
+    """Return whether models of a ``model_type`` consist of an encoder of images and a decoder of text."""
+    return isinstance(kind, str) and kind in _WITH_ENCODERS_OF_IMAGES
+
+
+def has_only_caches(kind: object) -> bool:
+    """Return whether a ``model_type`` is known as that of decoders whose only states are key-value caches."""
+    return isinstance(kind, str) and kind in _TYPES | _DECODERS
 
 
 def assumed_type(source: LanguageModel, decoder: Decoder) -> list[str]:
@@ -107,14 +137,12 @@ def other_structure(config: Mapping[str, Any], decoder: Decoder) -> tuple[str, s
     kind = config.get("model_type")
     if kind is not None and not isinstance(kind, str):
         return "model_type", "no type"
-    if kind in _WITH_ENCODERS and config.get("is_encoder_decoder") is False:
-        return "", ""
-    for structure, kinds in _OTHERS.items():
-        if kind in kinds:
-            return "model_type", structure
+    name, structure = structure_of(config)
+    if structure not in ("", TEXT):
+        return name, structure
     if kind in _RECURRENT and not decoder.states and not _has_only_attention(config):
         return "model_type", "a model with states other than key-value caches"
-    return ("is_encoder_decoder", "an encoder-decoder") if config.get("is_encoder_decoder") is True else ("", "")
+    return "", ""
 
 
 def _has_only_attention(config: Mapping[str, Any]) -> bool:

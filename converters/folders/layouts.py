@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -25,9 +26,10 @@ HOSTED = frozenset((MODEL, "vision_encoder", "prompt_encoder_mask_decoder"))
 """The names of models that Transformers.js loads: a complete model, or the two parts of Segment Anything."""
 
 _EXPORTED = "openvino_model"
-_PREFIX = "openvino_"
+PREFIX = "openvino_"
 _OPENVINO = "openvino"
 _VARIABLE = b'type="Assign"'
+_VARIABLE_NAME = re.compile(rb'variable_id="([^"]*)"')
 
 
 def places(folder: Path, models: Iterable[Path], layout: Layout) -> dict[Path, PurePosixPath]:
@@ -54,8 +56,8 @@ def _of_pipeline(own: PurePosixPath) -> PurePosixPath | None:
 
 def _of_transformers(folder: Path, own: PurePosixPath, model: Path) -> PurePosixPath | None:
     """Return the path of a model without state that config.json describes, or of a part of Segment Anything."""
-    part = own.stem.removeprefix(_PREFIX)
-    if part in HOSTED - {MODEL} and all((model.parent / f"{_PREFIX}{one}.xml").is_file() for one in HOSTED - {MODEL}):
+    part = own.stem.removeprefix(PREFIX)
+    if part in HOSTED - {MODEL} and all((model.parent / f"{PREFIX}{one}.xml").is_file() for one in HOSTED - {MODEL}):
         return own.parent / ONNX / f"{part}.onnx" if (model.parent / CONFIG).is_file() else None
     config = config_of(folder, model)
     if config is None or has_variables(model):
@@ -81,6 +83,16 @@ def has_variables(model: Path) -> bool:
             return content.find(_VARIABLE) >= 0
     except (OSError, ValueError):
         return False
+
+
+def variables(model: Path) -> list[str]:
+    """Return the names of the variables of an IR, in the order of the file; none if it cannot be read."""
+    try:
+        with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            found = [match[1].decode(errors="replace") for match in _VARIABLE_NAME.finditer(content)]
+    except (OSError, ValueError):
+        return []
+    return list(dict.fromkeys(found))
 
 
 def read_json(path: Path) -> Any:

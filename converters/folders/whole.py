@@ -8,6 +8,20 @@ from pathlib import Path
 
 
 @contextmanager
+def created(folder: Path) -> Iterator[None]:
+    """Create a folder and its parents. After the block, remove those of them that are empty."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        for path in new:
+            if not path.is_dir() or any(path.iterdir()):
+                break
+            path.rmdir()
+
+
+@contextmanager
 def all_or_none(folder: Path, models: Sequence[str]) -> Iterator[None]:
     """Create a folder for models. If the block fails, remove the models that it wrote, their weights, and an empty folder.
 
@@ -15,16 +29,13 @@ def all_or_none(folder: Path, models: Sequence[str]) -> Iterator[None]:
         folder: the output folder.
         models: the names of the .onnx files.
     """
-    existed = folder.is_dir()
-    folder.mkdir(parents=True, exist_ok=True)
-    there = {path for path in folder.iterdir() if path.is_file()}
-    try:
-        yield
-    except BaseException:
-        for name in models:
-            for path in (folder / name, folder / f"{name}.data"):
-                if path not in there:
-                    path.unlink(missing_ok=True)
-        if not existed and not any(folder.iterdir()):
-            folder.rmdir()
-        raise
+    with created(folder):
+        there = {path for path in folder.iterdir() if path.is_file()}
+        try:
+            yield
+        except BaseException:
+            for name in models:
+                for path in (folder / name, folder / f"{name}.data"):
+                    if path not in there:
+                        path.unlink(missing_ok=True)
+            raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,6 +38,20 @@ def names_of(session: Any, name: str, known: Set[str]) -> set[str]:
     if _LOGITS not in {value.name for value in session.get_outputs()}:
         raise GenerationError(f"{name} has no output {_LOGITS}, so it is not a text decoder")
     return names
+
+
+def check_vocabulary(session: Any, name: str, stated: Collection[int]) -> None:
+    """Raise `GenerationError` if a decoder has logits of another number of tokens than the configuration states.
+
+    Args:
+        session: its session.
+        name: the file of the model, for messages.
+        stated: the numbers of tokens that the configuration may mean.
+    """
+    size = next((value.shape[-1] for value in session.get_outputs() if value.name == _LOGITS and value.shape), None)
+    if isinstance(size, int) and size not in stated:
+        message = f"{name} has logits of {size} tokens, but the configuration states {' or '.join(map(str, stated))}"
+        raise GenerationError(f"{message}: use the configuration of the model")
 
 
 class Decoder(Protocol):

@@ -11,7 +11,7 @@ import onnxruntime as ort
 
 from onnx_specops.generation.beams import Beams
 from onnx_specops.generation.constraints import Constraints
-from onnx_specops.generation.decoders import MASKS, STATES, StatefulDecoder
+from onnx_specops.generation.decoders import MASKS, STATES, StatefulDecoder, check_vocabulary
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
 from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
@@ -19,6 +19,9 @@ from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import Kernels
 
 ENCODER, DECODER = "openvino_encoder_model.onnx", "openvino_decoder_model.onnx"
+
+_VOCABULARIES = ("vocab_size", "decoder_vocab_size", "tgt_vocab_size")
+"""The keys of the number of tokens in answers: in most models, that in prompts."""
 
 _POSITIONS = ("max_position_embeddings", "max_target_positions")
 
@@ -66,6 +69,7 @@ class EncoderDecoder(TextModel):
             raise GenerationError(f"{ENCODER} has inputs other than tokens and their mask: {', '.join(sorted(unknown))}")
         self._configure(forced_bos_token_id)
         self._decoder = StatefulDecoder(decoder, DECODER)
+        check_vocabulary(decoder, DECODER, self._targets)
 
     def generate(
         self,
@@ -130,6 +134,7 @@ class EncoderDecoder(TextModel):
             self.start = int(settings["bos_token_id"] if start is None else start)
             ends = tokens_of(settings["eos_token_id"])
             self.vocabulary = int(settings["vocab_size"])
+            self._targets = [int(config[name]) for name in _VOCABULARIES if config.get(name) is not None]
             found = [int(config[name]) for name in _POSITIONS if config.get(name)]
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             cause = f"{type(error).__name__} {error}"

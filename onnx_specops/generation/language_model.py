@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,14 @@ from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from onnx_specops.generation.beams import Beams, log_softmax
 from onnx_specops.generation.constraints import Constraints
-from onnx_specops.generation.decoders import names_of
+from onnx_specops.generation.decoders import check_vocabulary, names_of
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
 from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
+from onnx_specops.generation.states import contradiction
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import InferenceSession, Kernels
-from onnx_specops.runtime.variables import variables_of
+from onnx_specops.runtime.variables import inputs_of, variables_of
 
 CONFIG = "genai_config.json"
 STATEFUL = "openvino_model.onnx"
@@ -36,6 +38,7 @@ _ROWS, _SLOTS, _PLACES = "beam_idx", "cache_position", "position_ids"
 _SPACES = ".ssm."
 """A part of the names of the variables of state spaces."""
 
+_PADDED = "padded_vocab_size"
 _KERNELS = ("conv_kernel", "mamba_d_conv")
 _USUAL_KERNEL = 4
 
@@ -64,8 +67,10 @@ class LanguageModel(TextModel):
     """Whether the model supports classifier-free guidance."""
     _kernel: int | None = None
     """The length of the convolutions of a state space, see `_STATE_SPACES`."""
-    _stated_type: object = None
-    """The ``model_type`` of a model whose states are variables."""
+    _config: Mapping[str, Any] = MappingProxyType({})
+    """The configuration of a model whose states are variables."""
+    _padded: Sequence[int] = ()
+    """The number of logits of models that pad the vocabulary, such as ChatGLM."""
     _least = 0
     """The smallest number in a prompt; negative numbers represent images."""
 
@@ -85,21 +90,24 @@ class LanguageModel(TextModel):
         self._held: list[int] = []
         self._run = object()
         self._names = names_of(self._session, path.name, self._known)
+        check_vocabulary(self._session, path.name, [self.vocabulary, *self._padded])
         self._check_type(path.name)
 
     def _check_type(self, name: str) -> None:
-        """Raise `GenerationError` if the model in a file is not of the type that config.json states.
+        """Raise `GenerationError` if the model in a file is not the one that the configuration describes.
 
         The type determines the lengths of inputs, so that of another model gives other texts, or fails in a run.
         """
         is_space = self._kernel is not None
-        remedy = f"use the {MODEL} of the model"
+        kind, remedy = self._config.get("model_type"), f"use the {MODEL} of the model"
         for other in {_SLOTS, _PLACES} & self._names - {_SLOTS if is_space else _PLACES}:
-            raise GenerationError(
-                f"{name} has the input {other}, which models of the type {self._stated_type!r} do not have: {remedy}"
-            )
-        if is_space and not any(_SPACES in variable.name for variable in variables_of(self._session)):
-            raise GenerationError(f"{name} has no state space, but its type is {self._stated_type!r}: {remedy}")
+            raise GenerationError(f"{name} has the input {other}, which models of the type {kind!r} do not have: {remedy}")
+        variables = variables_of(self._session)
+        if is_space and not any(_SPACES in variable.name for variable in variables):
+            raise GenerationError(f"{name} has no state space, but its type is {kind!r}: {remedy}")
+        shapes = {value.name: value.shape for value in inputs_of(self._session)}
+        if found := contradiction(self._config, {one.name: shapes[one.input] for one in variables}):
+            raise GenerationError(f"{self.folder / MODEL} is not that of {name}: {found}; {remedy}")
 
     def generate(
         self,
@@ -232,12 +240,13 @@ class LanguageModel(TextModel):
         text = config.get("text_config")
         config = with_generation({**config, **text} if isinstance(text, dict) else config, self.folder)
         try:
-            self._stated_type = config.get("model_type")
-            if self._stated_type in _STATE_SPACES:
+            self._config = config
+            if config.get("model_type") in _STATE_SPACES:
                 stated = [int(config[name]) for name in _KERNELS if config.get(name) is not None]
                 self._kernel = (*stated, _USUAL_KERNEL)[0]
             positions = [int(config[name]) for name in _POSITIONS if config.get(name) is not None]
             self.positions, self.vocabulary = (*positions, _UNLIMITED)[0], int(config["vocab_size"])
+            self._padded = [int(config[name]) for name in (_PADDED,) if config.get(name) is not None]
             ends = config.get("eos_token_id")
             self.ends = frozenset(() if ends is None else tokens_of(ends))
             begin = config.get("bos_token_id")

@@ -16,7 +16,7 @@ CPU = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
 
 
 def byte_tokenizer(size: int, special: list[str]) -> Any:
-    """Return a byte-level tokenizer of the repository's README, with ``special`` as its first tokens."""
+    """Return a byte-level tokenizer of the repository's LICENSE, with ``special`` as its first tokens."""
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -26,7 +26,7 @@ def byte_tokenizer(size: int, special: list[str]) -> Any:
     trainer = trainers.BpeTrainer(
         vocab_size=size, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
-    made.train_from_iterator([(Path(__file__).parents[2] / "README.md").read_text()], trainer)
+    made.train_from_iterator([(Path(__file__).parents[2] / "LICENSE").read_text()], trainer)
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token=special[0])
 
 

@@ -115,7 +115,7 @@ def _tokenizer(folder: Path, pairs: bool = True) -> None:
     made.decoder = decoders.WordPiece()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     trainer = trainers.WordPieceTrainer(vocab_size=SIZE - 10, special_tokens=special)
-    made.train_from_iterator([*TEXTS, (Path(__file__).parents[2] / "README.md").read_text()], trainer)
+    made.train_from_iterator([*TEXTS, (Path(__file__).parents[2] / "LICENSE").read_text()], trainer)
     made.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))
     inputs = ["input_ids", "token_type_ids", "attention_mask"] if pairs else ["input_ids", "attention_mask"]

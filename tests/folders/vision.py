@@ -196,7 +196,7 @@ def _tokenizer(special: Sequence[str]) -> Any:
     trainer = trainers.BpeTrainer(
         vocab_size=IMAGE, special_tokens=["<end>", "<pad>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
-    made.train_from_iterator([(Path(__file__).parents[2] / "README.md").read_text()], trainer)
+    made.train_from_iterator([(Path(__file__).parents[2] / "LICENSE").read_text()], trainer)
     made.add_special_tokens([AddedToken(text, special=True) for text in special])
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=made, bos_token="<end>", eos_token="<end>", pad_token="<pad>"

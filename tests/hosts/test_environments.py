@@ -63,3 +63,23 @@ def test_a_sample_without_packages_is_left_out(
     monkeypatch.setattr(command, "started", lambda *_: pytest.fail("nothing is installed"))
     assert command.sample(tmp_path) == 0
     assert "not installed: pip install torch: no network" in capsys.readouterr().err
+
+
+def test_another_checkout_uses_an_environment_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    created = []
+
+    def create(folder: Path, **_: object) -> None:
+        created.append(folder)
+        (folder / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages").mkdir(parents=True)
+
+    monkeypatch.setattr(environments.venv, "create", create)
+    monkeypatch.setattr(environments, "_install", lambda *_: None)
+    packages = tmp_path / "current/site-packages"
+    monkeypatch.setattr(sys, "path", ["/checkout", str(packages)])
+    environments.python_of(FIRST, tmp_path, 1)
+    monkeypatch.setattr(sys, "path", ["/another", str(packages)])
+    environments.python_of(FIRST, tmp_path, 1)
+    assert created == [tmp_path / "first"]
+    monkeypatch.setattr(sys, "path", ["/another", str(tmp_path / "other/site-packages")])
+    with pytest.raises(FileExistsError):  # the environment is created again
+        environments.python_of(FIRST, tmp_path, 1)

@@ -191,6 +191,20 @@ def test_a_model_without_a_state_space(folder: Path, target: Path, tmp_path: Pat
         open_model(tmp_path)
 
 
+@pytest.mark.parametrize("folder", ["granite_hybrid", "qwen3_next"], indirect=True)
+@pytest.mark.parametrize("other", ["falcon_mamba", "lfm2", "mamba", "zamba2"])
+def test_the_states_of_another_model(folder: Path, target: Path, other: str, tmp_path: Path) -> None:
+    """The attention_mask of the other model has another length, which would give other texts."""
+    with zipfile.ZipFile(ARCHIVES / f"{other}.zip") as file:
+        config = json.loads(file.read("config.json"))
+    shutil.copytree(target, tmp_path, dirs_exist_ok=True)
+    own = json.loads((folder / "config.json").read_text())
+    for changed in (config, own | {"model_type": config["model_type"]}):
+        (tmp_path / "config.json").write_text(json.dumps(changed))
+        with pytest.raises(GenerationError, match=r"config.json"):
+            open_model(tmp_path)
+
+
 @pytest.mark.parametrize("folder", ["zamba2"], indirect=True)
 def test_a_run_that_fails(folder: Path, target: Path, tmp_path: Path) -> None:
     """ONNX Runtime's exception is an error that names the cause."""

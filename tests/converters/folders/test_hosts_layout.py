@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -442,3 +443,56 @@ def test_a_tokenizer_may_be_unsupported_but_not_damaged(damage: str, kept: bool,
     assert specops("convert", encoder, "-o", tmp_path / "out").exit_code
     assert (tmp_path / "out/onnx/model.onnx").is_file() == kept
     assert (tmp_path / "out").exists() == kept
+
+
+def test_an_output_folder_that_contains_the_model_folder(encoder: Path) -> None:
+    """The other files are copied there too."""
+    assert specops("convert", encoder, "-o", encoder.parent).exit_code == 0
+    assert (encoder.parent / "onnx/model.onnx").is_file() and (encoder.parent / "config.json").is_file()
+
+
+def test_an_output_folder_inside_the_model_folder(encoder: Path) -> None:
+    for _ in range(2):  # the files of the first conversion are not copied
+        assert specops("convert", encoder, "-o", encoder / "out").exit_code == 0
+        assert {path.name for path in (encoder / "out").iterdir()} == {"config.json", "onnx", "tokenizer.json"}
+
+
+@pytest.mark.parametrize("place", ["file/out", "link"])
+def test_an_output_folder_that_cannot_be_created(encoder: Path, tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("nowhere")
+    told = as_json(specops("convert", encoder, "-o", tmp_path / place, "--json"))
+    assert place in told["problems"][0]["file"] and len(told["problems"]) == 1
+
+
+def test_new_parents_of_the_output_folder_are_removed(encoder: Path, tmp_path: Path) -> None:
+    (encoder / "openvino_model.bin").write_bytes(b"")
+    assert specops("convert", encoder, "-o", tmp_path / "new/out").exit_code == 2
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>not found</html>", b"version https://git-lfs.github.com/spec/v1\n"])
+def test_a_file_with_the_name_of_an_ir_is_one(encoder: Path, tmp_path: Path, content: bytes) -> None:
+    """It is not left out, as it would be if it had another name."""
+    save(encoder / "openvino_tokenizer.xml", {"x": [-1, WIDTH]}, {"ids": 2})
+    (encoder / "openvino_model.xml").write_bytes(content)
+    result = specops("convert", encoder, "-o", tmp_path / "out", "--json")
+    assert result.exit_code == 2 and not (tmp_path / "out").exists()
+    assert as_json(result)["failed"] == 2
+
+
+def test_a_link_without_target(encoder: Path, tmp_path: Path) -> None:
+    (encoder / "tokenizer_config.json").symlink_to("missing")
+    (encoder / ".hidden").symlink_to("missing")
+    told = as_json(specops("convert", encoder, "-o", tmp_path / "out", "--json"))
+    (problem,) = told["problems"]
+    assert "a link to a file that does not exist" in problem["message"] and problem["file"].endswith("tokenizer_config.json")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_named_pipes_are_left_out(encoder: Path, tmp_path: Path) -> None:
+    for name in ("other.xml", "notes.txt", "other.onnx"):
+        os.mkfifo(encoder / name)
+    assert specops("convert", encoder, "-o", tmp_path / "out").exit_code == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"config.json", "onnx", "tokenizer.json"}
