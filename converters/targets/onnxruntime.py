@@ -167,6 +167,7 @@ QNN = Target(
         "separate products",
         "quantized moves",
         "scales of quantizations",
+        "separate quantizations",
         "weights of float results",
         "NaN of LSTM",
     ),

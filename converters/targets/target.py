@@ -185,6 +185,7 @@ Spelling = Literal[
     "merged lines",
     "quantized moves",
     "scales of quantizations",
+    "separate quantizations",
     "weights of float results",
     "scalar exponents",
     "padded channels",

@@ -347,6 +347,36 @@ class ScalesOfQuantizations(Workaround):
         return [op.Add(scaled, offset) if offset else scaled]
 
 
+class SeparateQuantizations(Workaround):
+    """Insert a Max of twice the same input between a DequantizeLinear and a QuantizeLinear with another scale or zero point.
+
+    ONNX Runtime (1.31, 1.32) merges these nodes and a QuantizeLinear before them into one quantization, which rounds
+    differently. A Max with a constant is not quantized, and QNN's HTP (2.7) then computes wrong numbers after a MaxPool.
+    Condition: no other node reads the integers or the floats between them.
+    """
+
+    operators = frozenset(("QuantizeLinear",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, *given = node.inputs
+        middle = producer_of(x, "DequantizeLinear")
+        if not isinstance(x, Value) or middle is None or x.is_graph_output() or len(list(x.uses())) != 1:
+            return None
+        integers = middle.inputs[0]
+        first = producer_of(integers, "QuantizeLinear")
+        if first is None or integers is None or integers.is_graph_output() or len(list(integers.uses())) != 1:
+            return None
+        pairs = zip(given, first.inputs[1:], strict=False)
+        if len(given) == len(first.inputs) - 1 and all(_is_same(*pair) for pair in pairs):
+            return None
+        return [op.node("QuantizeLinear", op.Max(x, x), *given, **attributes_of(node))]
+
+
+def _is_same(one: ir.Value | None, other: ir.Value | None) -> bool:
+    first, second = constant_array(one), constant_array(other)
+    return one is other or (first is not None and second is not None and np.array_equal(first, second))
+
+
 def _scale(value: ir.Value | None) -> tuple[float, int] | None:
     """Return the scale and zero point of the QuantizeLinear that computes a value, if they are one constant."""
     quantizer = None if value is None else value.producer()

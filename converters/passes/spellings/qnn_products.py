@@ -34,18 +34,23 @@ class SeparateProducts(Workaround):
         return [op.Max(again(op, node, left, right, *bias), op.const(LOWEST, product.dtype))]
 
 
-def _gives_squares(value: ir.Value, *, is_transposed: bool = False, has_squares: bool = False) -> bool:
+def _gives_squares(product: ir.Value) -> bool:
     """Return whether Reshape and at least one Transpose give five dimensions, of which the last two are equal."""
-    if is_transposed and has_squares:
-        return True
-    for use in value.uses():
-        moved = use.node.op_type == "Transpose"
-        if use.idx or not (moved or use.node.op_type in _RESHAPES):
+    remaining, seen = [(product, False, False)], set()
+    while remaining:
+        state = remaining.pop()
+        if state in seen:
             continue
-        result = use.node.outputs[0]
-        squares = has_squares or _is_of_squares(result)
-        if _gives_squares(result, is_transposed=is_transposed or moved, has_squares=squares):
+        seen.add(state)
+        value, is_transposed, has_squares = state
+        if is_transposed and has_squares:
             return True
+        for use in value.uses():
+            moved = use.node.op_type == "Transpose"
+            if use.idx or not (moved or use.node.op_type in _RESHAPES):
+                continue
+            result = use.node.outputs[0]
+            remaining.append((result, is_transposed or moved, has_squares or _is_of_squares(result)))
     return False
 
 

@@ -49,6 +49,12 @@ def converted(folder: Path, form: str) -> Path:
     return path
 
 
+def departure_of(folder: Path) -> str:
+    """Return how OpenVINO's CPU plugin departs from the expected results of a network, if it does."""
+    path = folder / networks.DEPARTURE
+    return path.read_text() if path.exists() else ""
+
+
 def judge(consumer: Consumer, folder: Path, form: str, environments: Path) -> str:
     """Return ``""`` if the consumer agrees with OpenVINO, otherwise the reason."""
     try:
@@ -117,6 +123,7 @@ def main() -> None:
             except Exception as error:  # an exception of the network's library
                 print(f"{name}: {' '.join(str(error).split())[:200]}")
                 continue
+            add_results(path, {"departures": {name: departure_of(folder)}})
             for form in arguments.forms.split(",") if arguments.forms else (consumer.target, "direct"):
                 if form == "direct" and name not in EXPORTED + HELD_OUT:
                     continue

@@ -283,8 +283,3 @@ HELD_OUT = [
     "EarlyExit, scripted",
 ]
 """Networks that no pass was written for; they measure the claims of the first lists."""
-
-DEPARTING = {
-    "mobilevit_xxs": "with static shapes, the CPU plugin confuses tokens and heads of attention, whose numbers are equal"
-}
-"""Networks where OpenVINO's CPU plugin departs from its specification -> the reason; dynamic shapes give the other."""

@@ -22,6 +22,7 @@ from converters.passes.spellings.qnn_forms import (
     ResizeOfHTP,
     ScalesOfQuantizations,
     SeparateActivations,
+    SeparateQuantizations,
     SeparateTransposes,
     SumsOfProducts,
     WeightsOfFloatResults,
@@ -461,3 +462,38 @@ def test_kernels_as_large_as_strides(size: int, stride: int, options: dict[str, 
     for height in (9, 10, 11, 12):
         assert rewritten(emit, floats("x", 1, 4, height, 13), by=[KernelsOfStrides()]) == ["Conv"]
         assert KernelsOfStrides()(graph(emit, floats("x", 1, 4, height, 13))).modified is extended
+
+
+def _requantized(second: tuple[float, int], *, reads: bool = False, outputs: bool = False, moved: bool = True):
+    """Return two quantizations, of which the first is before and after a MaxPool."""
+
+    def emit(op, x):
+        first = np.float32(0.01), np.uint8(128)
+        integers = op.QuantizeLinear(x, *first)
+        if moved:
+            pooled = op.MaxPool(op.DequantizeLinear(integers, *first), kernel_shape=[2, 2])
+            integers = op.QuantizeLinear(pooled, *first)
+        floats = op.DequantizeLinear(integers, *first)
+        scale, zero = np.float32(second[0]), np.uint8(second[1])
+        results = [op.DequantizeLinear(op.QuantizeLinear(floats, scale, zero), scale, zero)]
+        results += [op.DequantizeLinear(integers, np.float32(2), np.uint8(0))] if reads else []
+        return [*results, floats] if outputs else results
+
+    return emit
+
+
+@pytest.mark.parametrize(
+    ("emit", "separated"),
+    [
+        (_requantized((0.009, 0)), True),
+        (_requantized((0.01, 0)), True),
+        (_requantized((0.009, 0), moved=False), True),
+        (_requantized((0.01, 128)), False),
+        (_requantized((0.009, 0), reads=True), False),
+        (_requantized((0.009, 0), outputs=True), False),
+    ],
+)
+def test_separate_quantizations(emit: Any, separated: bool) -> None:
+    """The results are equal with the optimizations of ONNX Runtime, too."""
+    by = [SeparateQuantizations()]
+    assert ("Max" in rewritten(emit, floats("x", 1, 2, 8, 8), by=by, optimized=True)) is separated

@@ -53,3 +53,15 @@ def test_products_of_five_dimensions() -> None:
         return op.Transpose(op.MatMul(x, MATRIX), perm=[0, 2, 1, 3, 4])
 
     assert "Max" not in rewritten(emit, floats("x", 1, 3, 2, 4, 6), by=[SeparateProducts()])
+
+
+def test_long_chains() -> None:
+    """A chain of more reshapes than Python calls nest."""
+
+    def emit(op, x):
+        y = op.MatMul(x, MATRIX)
+        for turn in range(1200):
+            y = op.Reshape(y, [6, 16] if turn % 2 else [24, 4])
+        return op.Reshape(y, [96])
+
+    assert "Max" not in rewritten(emit, floats("x", 24, 6), by=[SeparateProducts()])
