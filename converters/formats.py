@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -35,7 +36,9 @@ def format_names() -> str:
 
 
 def recognized(model: object) -> Format | None:
-    """Return the format that recognizes a model, if any."""
+    """Return the format that recognizes a model, if any. Pipes and devices, whose content may never end, are not opened."""
+    if isinstance(model, (str, Path)) and os.path.exists(model) and not (os.path.isfile(model) or os.path.isdir(model)):
+        return None
     return next((one for one in formats() if one.recognizes(model)), None)
 
 
@@ -89,6 +92,6 @@ def _with_signatures(model: Any) -> FormatWithSignatures:
 
 
 def find_models(folder: Path) -> list[Path]:
-    """Return the models in a folder and its subfolders, sorted by path. Only files and folders are opened, not pipes."""
+    """Return the models in a folder and its subfolders, sorted by path."""
     found = {path for one in formats() for suffix in one.suffixes for path in folder.rglob(f"*{suffix}")}
-    return sorted(path for path in found if (path.is_file() or path.is_dir()) and recognized(path) is not None)
+    return sorted(path for path in found if recognized(path) is not None)

@@ -87,6 +87,8 @@ def has_variables(model: Path) -> bool:
 
 def variables(model: Path) -> list[str]:
     """Return the names of the variables of an IR, in the order of the file; none if it cannot be read."""
+    if not model.is_file():
+        return []
     try:
         with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             found = [match[1].decode(errors="replace") for match in _VARIABLE_NAME.finditer(content)]

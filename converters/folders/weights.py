@@ -20,7 +20,7 @@ import numpy as np
 
 from converters.errors import ConversionError, Fault, Problem
 from converters.folders.architectures import MODULE_OF_LAYER, Architecture
-from converters.folders.companions import add_companions, places
+from converters.folders.companions import add_companions, check_companions, places
 from converters.folders.language_model import DECODER
 from converters.folders.layouts import CONFIG, read_object
 from converters.folders.path_errors import AS_WRITTEN, path_error
@@ -33,6 +33,7 @@ from converters.folders.recurrences import (
     skip_scales,
     step_bias,
 )
+from converters.folders.whole import created
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import InputPort, Layer, Model, producer_before
 from converters.openvino.reader.read import read
@@ -162,6 +163,7 @@ def write_weights(folder: Path, target: Path, decompress: bool = False) -> Writt
         raise path_error(folder, f"it contains no {DECODER}", AS_WRITTEN)
     if not (folder / CONFIG).is_file():
         raise path_error(folder, f"it contains no {CONFIG}, which names the architecture", AS_WRITTEN)
+    check_companions(folder)
     config = read_object(folder / CONFIG)
     architecture = Architecture(folder / CONFIG, config)
     model = read(folder / DECODER)
@@ -207,8 +209,7 @@ def write_weights(folder: Path, target: Path, decompress: bool = False) -> Writt
     copies = {path: place for path, place in places(folder, target).items() if place != target / CONFIG}
     shards = _shards(tensors)
     _reject_other_weights(target, shards)
-    target.mkdir(parents=True, exist_ok=True)
-    with Outputs(inputs=[folder / DECODER, folder / CONFIG, *copies]) as outputs:
+    with created(target), Outputs(inputs=[folder / DECODER, folder / CONFIG, *copies]) as outputs:
         files = _write(tensors, shards, target, outputs)
         add_companions(outputs, copies, {target / CONFIG: f"{json.dumps(config, indent=2)}\n".encode()})
     return Written(files, len(architecture.shapes), len(schemes), supplied)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -157,3 +158,12 @@ def test_errors_of_another_format_are_reported(toys: Path) -> None:
     (toys / "one.toy").write_text("toy\nx 2 3\nsoftplus y\n")
     result = specops("convert", toys / "one.toy")
     assert result.exit_code == 2 and "no rule converts softplus" in result.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_pipes_are_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.xml")
+    assert find_models(tmp_path) == []
+    for command in ("convert", "inspect"):
+        result = specops(command, tmp_path / "model.xml")
+        assert result.exit_code == 2 and "the path is not a regular file" in result.stderr

@@ -113,6 +113,13 @@ def measured(name: str, place: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def merged(known: list[dict[str, Any]], made: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
+    """Return the rows of all models in the order of their names. New rows replace those of the same models and hosts."""
+    replaced = {(row["model"], row["host"]) for row in made}
+    kept = [row for row in known if row["model"] in names and (row["model"], row["host"]) not in replaced]
+    return sorted([*kept, *made], key=lambda row: names.index(row["model"]))
+
+
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
@@ -142,13 +149,13 @@ def main() -> int:
         place = told.folder or Path(temporary)
         place.mkdir(parents=True, exist_ok=True)
         for name in chosen:
-            rows += measured(name, place)
-    if not told.dry:
-        known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else []
-        kept = {(row["model"], row["host"], row["compared"]): row for row in [*known, *rows] if row["model"] in names}
-        ordered = sorted(kept.values(), key=lambda row: names.index(row["model"]))
-        RESULTS.write_text(json.dumps(ordered, indent=1) + "\n")
-        write_pages(ordered)
+            made = measured(name, place)
+            rows += made
+            if not told.dry:  # a run that is interrupted keeps the results of the models before
+                known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else []
+                ordered = merged(known, made, names)
+                RESULTS.write_text(json.dumps(ordered, indent=1) + "\n")
+                write_pages(ordered)
     if not rows:
         return ALL_LEFT_OUT
     return 0 if all(row["agrees"] for row in rows) else 1

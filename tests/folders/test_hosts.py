@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.folders import page
+from tests.folders.__main__ import merged, runs
 from tests.folders.hosts import missing
 from tests.folders.language_models import COMPRESSED, CONFIGURATIONS
 from tests.folders.subjects import ENCODERS, HYBRIDS, MAKERS, PIPELINES, SPEECH, VISION
@@ -43,3 +45,17 @@ def test_the_page_has_the_measurements() -> None:
     for path, rows in page.pages(RESULTS).items():
         before = path.read_text(encoding="utf-8")
         assert rows and page.written(before, rows) == before
+
+
+def test_the_rows_are_those_of_the_command() -> None:
+    made = Counter((model, host) for model in dict.fromkeys(row["model"] for row in RESULTS) for host, _ in runs(model))
+    assert Counter((row["model"], row["host"]) for row in RESULTS) == made
+
+
+def test_new_rows_replace_those_of_the_same_model_and_host() -> None:
+    def row(model: str, host: str, error: int) -> dict[str, object]:
+        return {"model": model, "host": host, "compared": str(error), "error": error}
+
+    known = [row("a", "x", 1), row("a", "y", 2), row("removed", "x", 3), row("b", "x", 4)]
+    new = [row("a", "x", 5), row("a", "x", 6)]
+    assert [one["error"] for one in merged(known, new, ["a", "b"])] == [2, 5, 6, 4]

@@ -496,3 +496,6 @@ def test_named_pipes_are_left_out(encoder: Path, tmp_path: Path) -> None:
         os.mkfifo(encoder / name)
     assert specops("convert", encoder, "-o", tmp_path / "out").exit_code == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"config.json", "onnx", "tokenizer.json"}
+    (encoder / "openvino_model.xml").unlink()
+    os.mkfifo(encoder / "openvino_model.xml")
+    assert specops("convert", encoder, "-o", tmp_path / "new").exit_code == 2 and not (tmp_path / "new").exists()
