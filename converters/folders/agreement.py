@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from converters.errors import ConversionError, Fault, Problem
-from converters.folders.layouts import CONFIG, PIPELINE, config_of, read_object
+from converters.folders.language_model import LANGUAGE, TEXT_EMBEDDINGS
+from converters.folders.layouts import CONFIG, PIPELINE, PREFIX, config_of, read_object
 from converters.folders.modules import modules_of_another_type
 from converters.folders.path_errors import AS_WRITTEN
 from converters.folders.stated import is_integer, shown
@@ -42,6 +43,9 @@ _SIZES: dict[str, tuple[tuple[str, int, tuple[str, ...]], ...]] = {
 }
 """Component -> an input or output, an axis, and the names of its size in the component's config.json."""
 
+_TOGETHER = ((ENCODER_OF_A_PAIR, DECODER_OF_A_PAIR), (LANGUAGE, TEXT_EMBEDDINGS))
+"""Models that belong together."""
+
 _SIZES_OF_PAIRS = (
     (ENCODER_OF_A_PAIR, "last_hidden_state", ("d_model",)),
     (DECODER_OF_A_PAIR, "logits", ("vocab_size", "decoder_vocab_size", "tgt_vocab_size")),
@@ -61,12 +65,21 @@ def check_folder(folder: Path, models: Iterable[Path]) -> None:
     if (folder / PIPELINE).is_file():
         check_pipeline(folder)
         return
-    problems: list[Problem] = list(_structure_problems(folder))
+    problems: list[Problem] = [*_missing_parts(folder), *_structure_problems(folder)]
     for model in models:
         if (config := config_of(folder, model)) is not None:
             problems += [one for one in model_problems(model, config) if one not in problems]
     if problems:
         raise ConversionError.of(problems)
+
+
+def _missing_parts(folder: Path) -> Iterator[Problem]:
+    """Yield a problem for each model that belongs to another one in the folder, and each .bin without its model."""
+    parts = [(there, other) for pair in _TOGETHER for there, other in (pair, pair[::-1])]
+    parts += [(path.name, path.with_suffix(".xml").name) for path in sorted(folder.glob(f"{PREFIX}*.bin"))]
+    for there, other in parts:
+        if (folder / there).is_file() and not (folder / other).is_file():
+            yield _problem(folder, f"it contains {there}, but no {other}", AS_WRITTEN)
 
 
 def _structure_problems(folder: Path) -> Iterator[Problem]:

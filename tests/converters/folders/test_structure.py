@@ -142,3 +142,23 @@ def test_the_sizes_of_a_pair(tmp_path: Path) -> None:
     assert first.startswith("d_model is 48, but last_hidden_state of openvino_encoder_model.xml has 32")
     assert second.startswith("vocab_size is 7, but logits of openvino_decoder_model.xml has 320")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "there"),
+    [
+        ("text2text/t5_text", "openvino_decoder_model.xml", "openvino_encoder_model.xml"),
+        ("text2text/t5_text", "openvino_encoder_model.xml", "openvino_decoder_model.xml"),
+        ("vision/llava", "openvino_text_embeddings_model.xml", "openvino_language_model.xml"),
+        ("models/llama", "openvino_model.xml", "openvino_model.bin"),
+    ],
+)
+def test_a_missing_part(name: str, missing: str, there: str, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
+        file.extractall(source)
+    for path in (source / missing, *([] if there.endswith(".bin") else [(source / missing).with_suffix(".bin")])):
+        path.unlink()
+    result = specops("convert", source, "-o", tmp_path / "out", "--json")
+    (problem,) = as_json(result)["problems"]
+    assert problem["message"] == f"it contains {there}, but no {missing}" and not (tmp_path / "out").exists()
