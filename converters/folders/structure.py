@@ -40,7 +40,7 @@ def other_structure(folder: Path, config: Mapping[str, Any], inputs: Collection[
     found, decoder = "", DECODER
     if any((folder / one).is_file() for one in (ENCODER_OF_A_PAIR, DECODER_OF_A_PAIR)):
         if is_decoder(kind) or structure == TEXT or (structure == IMAGES and not has_encoder_of_images(kind)):
-            name, structure = (name, structure) if structure else ("model_type", TEXT)
+            name, structure = ("model_type", TEXT) if is_decoder(kind) else (name, structure)
             found = "the folder contains an encoder and a decoder"
         elif inputs and structure == PAIR and "input_ids" not in inputs:
             found = f"the encoder has the inputs {', '.join(sorted(inputs))}"

@@ -9,6 +9,8 @@ import numpy as np
 import onnxruntime as ort
 
 from onnx_specops.generation.errors import GenerationError
+from onnx_specops.generation.settings import MODEL
+from onnx_specops.generation.states import contradiction
 from onnx_specops.runtime.variables import variables_of
 
 STATES, MASKS = "encoder_hidden_states", ("encoder_attention_mask", "attention_mask")
@@ -17,6 +19,9 @@ STATES, MASKS = "encoder_hidden_states", ("encoder_attention_mask", "attention_m
 _TOKENS, _OWN_MASK, _SLOTS = ("input_ids", "decoder_input_ids"), "decoder_attention_mask", "cache_position"
 _BEAMS, _LOGITS = "beam_idx", "logits"
 _KNOWN = frozenset((*_TOKENS, _OWN_MASK, _SLOTS, STATES, *MASKS, _BEAMS))
+
+_LAYERS = ("decoder_layers", "num_decoder_layers", "num_layers")
+"""The keys of the number of layers of a decoder. T5 states ``num_layers`` if the encoder has as many."""
 
 _PAST, _PRESENT = "past_", "present_"
 
@@ -52,6 +57,16 @@ def check_vocabulary(session: Any, name: str, stated: Collection[int]) -> None:
     if isinstance(size, int) and size not in stated:
         message = f"{name} has logits of {size} tokens, but the configuration states {' or '.join(map(str, stated))}"
         raise GenerationError(f"{message}: use the configuration of the model")
+
+
+def check_layers(session: Any, name: str, config: Mapping[str, Any]) -> None:
+    """Raise `GenerationError` if the decoder of an encoder-decoder has caches of another number of layers than its
+    configuration states. ``name`` is the file of the model.
+    """
+    layers = next((config[key] for key in _LAYERS if config.get(key) is not None), None)
+    states: dict[str, Sequence[Any]] = {variable.name: () for variable in variables_of(session)}
+    if found := contradiction({"num_hidden_layers": layers}, states):
+        raise GenerationError(f"{MODEL} is not that of {name}: {found}; use the {MODEL} of the model")
 
 
 class Decoder(Protocol):

@@ -11,7 +11,7 @@ import onnxruntime as ort
 
 from onnx_specops.generation.beams import Beams
 from onnx_specops.generation.constraints import Constraints
-from onnx_specops.generation.decoders import MASKS, STATES, StatefulDecoder, check_vocabulary
+from onnx_specops.generation.decoders import MASKS, STATES, StatefulDecoder, check_layers, check_vocabulary
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
 from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
@@ -70,6 +70,7 @@ class EncoderDecoder(TextModel):
         self._configure(forced_bos_token_id)
         self._decoder = StatefulDecoder(decoder, DECODER)
         check_vocabulary(decoder, DECODER, self._targets)
+        check_layers(decoder, DECODER, self._config)
 
     def generate(
         self,
@@ -134,11 +135,16 @@ class EncoderDecoder(TextModel):
             self.start = int(settings["bos_token_id"] if start is None else start)
             ends = tokens_of(settings["eos_token_id"])
             self.vocabulary = int(settings["vocab_size"])
+            self._config = config
             self._targets = [int(config[name]) for name in _VOCABULARIES if config.get(name) is not None]
             found = [int(config[name]) for name in _POSITIONS if config.get(name)]
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             cause = f"{type(error).__name__} {error}"
             raise GenerationError(f"{self.folder / MODEL} does not specify the first and last tokens: {cause}") from error
+        if start is None and config.get("is_encoder_decoder") is not True:
+            kind = config.get("model_type")
+            message = f"{self.folder / MODEL} is not that of an encoder-decoder: its model_type is {kind!r}"
+            raise GenerationError(f"{message}, and it states no decoder_start_token_id; use the {MODEL} of the model")
         self.constraints = Constraints.of_folder(self.folder, ends, self.vocabulary, forced)
         self.positions = min(found, default=None)
         begin = [token for token in (self.start, self.constraints.forced_begin) if token is not None]

@@ -14,7 +14,14 @@ import onnxruntime as ort
 from onnx_specops.generation.audio import AudioLike, LogMel, read_audio
 from onnx_specops.generation.beams import Beams
 from onnx_specops.generation.constraints import Constraints
-from onnx_specops.generation.decoders import STATES, Decoder, StatefulDecoder, StatelessDecoder, check_vocabulary
+from onnx_specops.generation.decoders import (
+    STATES,
+    Decoder,
+    StatefulDecoder,
+    StatelessDecoder,
+    check_layers,
+    check_vocabulary,
+)
 from onnx_specops.generation.encoder_decoder import DECODER, ENCODER
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.language_model import CONFIG
@@ -156,6 +163,7 @@ class SpeechModel(TextModel):
         self._encoder, session = (self._open(name, sess_options) for name in names)
         self._decoder: Decoder = StatelessDecoder(session) if stateless else StatefulDecoder(session, DECODER)
         check_vocabulary(session, names[1], [self.vocabulary])
+        check_layers(session, names[1], read_json(self.folder / MODEL))
         self._input = self._encoder.get_inputs()[0].name
         self._encoded = ["last_hidden_state"] if not stateless else [value.name for value in self._encoder.get_outputs()]
         self.language: str | None = None

@@ -190,6 +190,34 @@ def test_the_configuration_of_a_decoder(kind: str | None, place: Path, tmp_path:
         assert not result.exit_code, result.output
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"model_type": "llama", "is_encoder_decoder": None, "decoder_start_token_id": None, "bos_token_id": 1},
+            "is not that of an encoder-decoder: its model_type is 'llama', and it states no decoder_start_token_id",
+        ),
+        ({"vocab_size": 321}, "has logits of 320 tokens, but the configuration states 321: use the configuration"),
+        ({"num_decoder_layers": 3}, "it describes 3 layers, but the model has 2 key-value caches; use the config.json"),
+        ({"decoder_vocab_size": 320, "vocab_size": 400}, None),  # the vocabulary of prompts can be another one
+        ({"is_encoder_decoder": None}, None),
+        ({"num_decoder_layers": None, "num_layers": None}, None),
+    ],
+)
+def test_the_configuration_of_another_model(change: dict[str, Any], said: str | None, place: Path, tmp_path: Path) -> None:
+    _, target = folders("t5_text", place)
+    shutil.copytree(target, tmp_path / "out")
+    for name in ("config.json", "generation_config.json"):
+        config = json.loads((tmp_path / "out" / name).read_text())
+        changed = config | (change if name == "config.json" else {key: change[key] for key in change if key in config})
+        (tmp_path / "out" / name).write_text(json.dumps({key: one for key, one in changed.items() if one is not None}))
+    if said is None:
+        assert isinstance(open_model(tmp_path / "out"), EncoderDecoder)
+        return
+    with pytest.raises(GenerationError, match=said):
+        open_model(tmp_path / "out")
+
+
 # -- beam search ------------------------------------------------------------------------------------------------------------
 
 _ENDS = [12, 53, 107, 108, 111, 158, 194, 222, 232, 237, 266, 274]

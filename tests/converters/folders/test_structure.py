@@ -82,6 +82,13 @@ def test_structures_that_agree(
         (PAIR, CACHES, TEXT, {"model_type": "gemma3"}, "'gemma3', a vision-language model, but the folder contains an enc"),
         (PAIR, CACHES, TEXT, {"model_type": "whisper"}, "'whisper', a speech model, but the encoder takes tokens"),
         (PAIR, CACHES, SOUND, {"model_type": "t5"}, "'t5', an encoder-decoder, but the encoder has the inputs input_feat"),
+        (
+            PAIR,
+            CACHES,
+            TEXT,
+            {"model_type": "gpt2", "is_encoder_decoder": True},
+            "'gpt2', a decoder of text, but the folder",
+        ),
         (IMAGES, CACHES, (), {"model_type": "llama"}, "'llama', a decoder of text, but the folder contains a decoder of em"),
         (IMAGES[1:], (), (), {"model_type": "t5"}, "'t5', an encoder-decoder, but the folder contains a decoder of embedd"),
         (IMAGES, CACHES, (), {"model_type": "whisper"}, "'whisper', a speech model, but the folder contains a decoder of "),
