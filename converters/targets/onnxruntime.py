@@ -187,6 +187,8 @@ WEBGPU = Target(
         "MatMul for NonMaxSuppression",
         "MatMul for RoiAlign",
         "sums for LRN",
+        "Where for If",
+        "Where for Loop",
         "unrolled Loop",
         "ArgMax",
         "binary operators",
