@@ -16,6 +16,7 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
+from tests.converters.cli import forked
 from tests.converters.cli.specops import as_json, save_dense, specops
 
 EXTENSION = Path(__file__).parents[3] / "examples" / "extension"
@@ -170,8 +171,8 @@ def test_folders_are_checked_and_their_inputs_get_shapes(tmp_path: Path, jobs: i
     rules = tmp_path / "rules.py"
     rules.write_text("from converters.openvino.rule import rule\n\n@rule('ReLU')\ndef relu(op, x):\n    return op.Neg(x)\n")
     # In a separate process, because the rule stays registered.
-    command = [sys.executable, "-m", "converters.cli", "convert", tmp_path / "in", "-o", tmp_path / "out", "--check"]
-    said = subprocess.run([*command, "--jobs", str(jobs), "--rules", rules, *rows], capture_output=True, text=True)
+    command = ("convert", tmp_path / "in", "-o", tmp_path / "out", "--check", "--jobs", jobs)
+    said = forked.specops(*command, "--rules", rules, *rows)
     assert said.returncode == 1, said.stderr
     assert "1 of 3 models agree with OpenVINO" in said.stdout and "specops validate" in said.stdout
     wrong = specops("convert", tmp_path / "in", "--input-shape", "absent=1")
@@ -383,5 +384,4 @@ def test_rules_that_fail(tmp_path: Path, text: str | None, message: str) -> None
 
 def run(*arguments: object) -> subprocess.CompletedProcess:
     """Run the command in a separate process, because rules stay registered."""
-    command = [sys.executable, "-m", "converters.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"})
+    return forked.specops(*arguments, COLUMNS="200")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from converters.cli.failures import problems_of
+from tests.converters.cli import forked
 from tests.converters.cli.specops import save_dense
 
 ROOT = Path(__file__).parents[3]
@@ -33,11 +34,18 @@ def model(tmp_path: Path) -> Path:
 
 
 def specops(*arguments: object, path: Path | None = None) -> tuple[int, dict, str]:
-    """Run the command in a process; return the exit code, the JSON document on standard output, and standard error."""
-    places = [str(place) for place in (path, ROOT, os.environ.get("PYTHONPATH")) if place]
-    command = [sys.executable, "-m", "converters.cli", *map(str, arguments), "--json"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=path)
+    """Run the command in a process; return the exit code, the JSON document on standard output, and standard error.
+
+    Args:
+        path: the first folder of the modules that the process imports, and its working directory.
+    """
+    if path is None:
+        done = forked.specops(*arguments, "--json")
+    else:
+        places = [str(place) for place in (path, ROOT, os.environ.get("PYTHONPATH")) if place]
+        command = [sys.executable, "-m", "converters.cli", *map(str, arguments), "--json"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=path)
     assert done.stdout.count("\n") == 1, (done.stdout, done.stderr)
     return done.returncode, json.loads(done.stdout), done.stderr
 
