@@ -12,20 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.converters.cli import forked
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "extension"
 RULES, EXTENSION = EXAMPLE / "sparsemax_rules.py", EXAMPLE / "sparsemax_openvino.py"
 
 
-def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
+def specops(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run the command in a separate process, because rules stay registered."""
-    path = os.pathsep.join([str(ROOT), environment.pop("PYTHONPATH", "")])
-    settings = os.environ | environment | {"PYTHONPATH": path, "COLUMNS": "200"}
-    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, env=settings)
-
-
-def specops(*arguments: object) -> subprocess.CompletedProcess:
-    return run("-m", "converters.cli", *arguments)
+    return forked.specops(*arguments, COLUMNS="200")
 
 
 @pytest.mark.parametrize("axis", [1, -1, 0])
@@ -71,11 +67,12 @@ def test_an_installed_package_provides_rules(tmp_path: Path) -> None:
     (site / "sparsemax_rules.py").write_bytes(RULES.read_bytes())
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: sparsemax\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text("[onnx_specops.rules]\nsparsemax = sparsemax_rules\n")
-    target = tmp_path / "model.onnx"
-    done = run("-m", "converters.cli", "convert", EXAMPLE / "sparsemax.xml", "-o", target, PYTHONPATH=str(site))
+    command = [sys.executable, "-m", "converters.cli", "convert", EXAMPLE / "sparsemax.xml", "-o", tmp_path / "model.onnx"]
+    settings = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(site)]), "COLUMNS": "200"}
+    done = subprocess.run(command, capture_output=True, text=True, env=settings)
     assert done.returncode == 0, done.stderr
     (site / "sparsemax_rules.py").write_text("1 / 0")
-    done = run("-m", "converters.cli", "convert", EXAMPLE / "sparsemax.xml", "-o", target, PYTHONPATH=str(site))
+    done = subprocess.run(command, capture_output=True, text=True, env=settings)
     assert done.returncode == 2
     assert "the rules sparsemax_rules of sparsemax fail: ZeroDivisionError" in done.stderr
 

@@ -17,7 +17,7 @@ from converters.cli import main
 _METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _CONTEXT = multiprocessing.get_context(_METHOD)
 _CONTEXT.set_forkserver_preload(
-    ["converters.cli.app", "converters.cli.batch", "converters.convert", "converters.openvino.rules"]
+    ["converters.cli.app", "converters.cli.batch", "converters.inference_engine.rules", "converters.openvino.source"]
 )
 
 

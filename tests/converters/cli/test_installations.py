@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.converters.cli import specops as runner
+
 MODELS = Path(__file__).parents[3] / "models"
 EXTRAS = ("onnxruntime_extensions", "openvino", "openvino_tokenizers", "tensorflow", "torch")
 CONVERTER = ("lxml", "onnx_ir", "onnxscript", "rich", "typer")
@@ -38,9 +40,14 @@ def test_imports_load_no_converter() -> None:
     assert (done.returncode, done.stdout) == (0, "onnx_specops\n"), done.stderr
 
 
+def converted(name: str, path: Path) -> Path:
+    """Convert a model in this process."""
+    assert runner.specops("convert", MODELS / name / "model.xml", "-o", path).exit_code == 0
+    return path
+
+
 def test_running_a_converted_model_needs_no_extra(tmp_path: Path) -> None:
-    model = tmp_path / "model.onnx"
-    assert specops("convert", MODELS / "recommender_int" / "model.xml", "-o", model).returncode == 0
+    model = converted("recommender_int", tmp_path / "model.onnx")
     code = f"""
         import numpy as np, onnx_specops, warnings
         warnings.simplefilter("ignore")
@@ -64,8 +71,7 @@ def test_converting_needs_no_extra(tmp_path: Path) -> None:
 
 
 def test_running_and_listing_do_not_load_the_converter(tmp_path: Path) -> None:
-    model, inputs = tmp_path / "model.onnx", MODELS / "recommender_int" / "inputs.npz"
-    assert specops("convert", MODELS / "recommender_int" / "model.xml", "-o", model).returncode == 0
+    model, inputs = converted("recommender_int", tmp_path / "model.onnx"), MODELS / "recommender_int" / "inputs.npz"
     for arguments in (("run", model, "--inputs", inputs), ("ops",)):
         done = specops(*arguments, without=("converters.openvino", "lxml"))
         assert (done.returncode, done.stderr) == (0, "")
@@ -103,8 +109,7 @@ def test_checking_needs_openvino(tmp_path: Path) -> None:
 
 
 def test_python_kernels_without_the_extra(tmp_path: Path) -> None:
-    target = tmp_path / "model.onnx"
-    specops("convert", MODELS / "embedding_bag_offsets_sum" / "model.xml", "-o", target)
+    target = converted("embedding_bag_offsets_sum", tmp_path / "model.onnx")
     done = specops("run", target, "--kernels", "python", without=("onnxruntime_extensions",))
     assert done.returncode == 2
     assert 'pip install "onnx-specops[python-kernels]"' in done.stderr
