@@ -82,7 +82,7 @@ class Verifier:
         try:
             with checked_by(_anything):  # bodies are created on the way
                 found = region(pairs, lambda value: value in self.observed, rewriting.through)
-                text = self._compared(found, numbers, rewriting)
+                text = self._compared(found, [old for old, _ in pairs], numbers, rewriting)
         except NotEvaluated as error:
             self.skipped[f"{rewriting.name}: {error}"] += 1
             return True
@@ -92,8 +92,10 @@ class Verifier:
         self.differences.append(Difference(rewriting.name, pairs[0][0].name or "", text))
         return not self.refuse
 
-    def _compared(self, found: Region, numbers: Sequence[Numbers], rewriting: Rewriting) -> str:
-        """Return how the two computations differ; "" if they agree."""
+    def _compared(
+        self, found: Region, values: Sequence[ir.Value], numbers: Sequence[Numbers], rewriting: Rewriting
+    ) -> str:
+        """Return how the two computations of ``values`` differ; "" if they agree."""
         sessions = [session(model) for model in (found.old, found.new)]
         factor = max(1, _products(found.old) // _CHEAP)
         ambiguous = _computes_a_target(found.old)
@@ -109,6 +111,9 @@ class Verifier:
                     expected = _run(sessions[0], found.inputs, trial)
                 except Exception as error:  # ONNX Runtime's exceptions have no common base class
                     reason = f"{reason.partition(':')[0]}: {str(error).splitlines()[0][:200]}"
+                    break
+                if not all(map(_has_shape_of, expected, values)):
+                    reason = "the sizes contradict the known shape of the result"
                     break
                 compared += 1
                 try:
@@ -134,6 +139,17 @@ def _run(running: ort.InferenceSession, inputs: Sequence[ir.Value], trial: Trial
     places = {f"v{place}": value for place, value in enumerate(inputs)}
     feeds = {port.name: trial.arrays[places[port.name]] for port in running.get_inputs()}
     return running.run(None, feeds)
+
+
+def _has_shape_of(array: np.ndarray, value: ir.Value) -> bool:
+    """Return whether an array has the known dimensions of a value.
+
+    The sizes of a trial may be impossible, such as a number of iterations that only the shape of a later value states.
+    """
+    if value.shape is None:
+        return True
+    known = zip(array.shape, value.shape, strict=False)
+    return array.ndim == len(value.shape) and all(size == dim for size, dim in known if isinstance(dim, int))
 
 
 def _products(model: ir.Model) -> int:

@@ -102,6 +102,24 @@ def test_sizes_of_large_inputs(size: int, evaluated: bool) -> None:
     assert len(verifier.differences) == evaluated
 
 
+@pytest.mark.parametrize(("size", "differences"), [(2, 0), (None, 1)])
+def test_sizes_that_contradict_the_known_shape_of_the_result_are_not_evaluated(size: int | None, differences: int) -> None:
+    """A file may state the number of a Loop's iterations only by the shape of a value that depends on its result."""
+    verifier = Verifier()
+
+    def build(op, x):
+        value = op.Relu(x)
+        value.shape = ir.Shape([size, 3])
+        return op.Neg(value)
+
+    def emit(op, x):
+        return op.Relu(op.Reshape(x, [2, 3]))
+
+    applied(graph(build, floats("x", None, 3)), "Relu", lambda op, x: op.Relu(x), emit, verifier)
+    assert len(verifier.differences) == differences
+    assert verifier.verified.total() == 1 - differences
+
+
 @pytest.mark.parametrize("computed", [True, False])
 def test_minus_one_without_elements_is_ambiguous(computed: bool) -> None:
     """A computed target can be [0, -1]. A constant target [-1, 6] is defined for any number of rows."""
