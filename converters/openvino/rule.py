@@ -103,6 +103,16 @@ class Departure:
         return bool(self.specification and self.reference)
 
 
+def omitted(attribute: str, taken: str, specified: str) -> Departure:
+    """Return the departure of an attribute that a file omits, whose default in OpenVINO is not that of the specification."""
+    return Departure(
+        where=f"no attribute `{attribute}`",
+        cpu=f"takes {taken}",
+        specification=f"takes {specified}",
+        follows="cpu",
+    )
+
+
 EVERYWHERE = (
     Departure(
         where="integers of 64 bits, and u32, outside the range of i32",

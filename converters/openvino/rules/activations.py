@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from converters.errors import Malformed
-from converters.openvino.rule import Departure, rule
+from converters.openvino.rule import Departure, omitted, rule
 from converters.openvino.rules._elementwise import check_types, checked_onto, typed, within_rank
 from converters.openvino.rules._precision import (
     INTEGERS,
@@ -254,8 +254,8 @@ def clamp(op: Builder, x: Value, *, min: float, max: float):
     return op.Min(op.Max(x, low), high)
 
 
-@rule("Softmax", departs=[_SOFTMAX_OF_NAN])
-def softmax_1(op: Builder, x: Value, *, axis: int = 1):
+@rule("Softmax", departs=[_SOFTMAX_OF_NAN, omitted("axis", "0", "1")])
+def softmax_1(op: Builder, x: Value, *, axis: int = 0):
     """Softmax-1: along one axis, which is not negative."""
     if axis < 0:
         raise Malformed(f"its axis {axis} is negative", "Softmax supports negative axes since opset8")

@@ -48,7 +48,7 @@ def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
         return emit
 
     outer = state.current_values(op, variables)
-    results = op.if_(condition, branch(then), branch(otherwise))
+    results = op.if_(_boolean(op, condition, "condition"), branch(then), branch(otherwise))
     results = results if isinstance(results, (tuple, list)) else [results]
     count = len(ctx.layer.outputs)
     state.assign_all(variables, results[count:])
@@ -60,7 +60,19 @@ def _as_vector(op: Builder, value: Value, port: OutputPort) -> Value:
     return op.Reshape(value, [-1]) if port.dims is not None and len(port.dims) == 1 and value.rank != 1 else value
 
 
-@rule("TensorIterator", departs=[_START])
+@rule(
+    "TensorIterator",
+    departs=[
+        _START,
+        Departure(
+            where="a body of one LSTMCell, GRUCell or RNNCell that concatenates the cell states, exchanges both states, or "
+            "concatenates along another axis than that of the steps",
+            cpu="computes a sequence: the hidden states, concatenated along the axis of the steps",
+            specification="computes the body",
+            follows="specification",
+        ),
+    ],
+)
 def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
     """TensorIterator-1: one iteration for each slice of the sliced inputs; one if there are none."""
     body = ctx.layer.bodies["body"]
@@ -87,7 +99,7 @@ def loop(op: Builder, trip_count: Value, condition: Value, *inputs: Value, ctx: 
     body = ctx.layer.bodies["body"]
     count = _single(op, op.Cast(trip_count, to=ir.DataType.INT64), "trip count")
     count = op.Where(op.Less(count, 0), op.const(_MAX_TRIP_COUNT), count)
-    condition = _single(op, condition, "condition")
+    condition = _single(op, _boolean(op, condition, "condition"), "condition")
     return _iterate(op, [trip_count, condition, *inputs], body, count, condition, ctx)
 
 
@@ -102,6 +114,15 @@ def _single(op: Builder, value: Value, what: str, remedy: str = "") -> Value:
     if value.is_static and (count := math.prod(dim or 0 for dim in value.dims or [])) != 1:
         raise Malformed(f"its {what} has {count} elements; it must have one", remedy)
     return op.Reshape(value, np.array([], np.int64))
+
+
+def _boolean(op: Builder, condition: Value, what: str) -> Value:
+    """Return a condition as a boolean. OpenVINO reads the lowest byte of an integer; of a float, it has no meaning."""
+    if condition.dtype in (None, ir.DataType.BOOL):
+        return condition
+    if condition.dtype.is_floating_point():
+        raise Malformed(f"its {what} is {condition.dtype}; it must be boolean", "convert it to boolean before")
+    return op.Cast(op.Cast(condition, to=ir.DataType.UINT8), to=ir.DataType.BOOL)
 
 
 def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, condition: Value, ctx: Context):
@@ -136,7 +157,8 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
         results = dict(zip(body.results, ctx.convert_body(op, body, arguments), strict=True))
         goes_on = op.const(np.bool_(True))
         if continues is not None:
-            goes_on = _single(op, results[continues], "condition after an iteration", _GCD)
+            what = "condition after an iteration"
+            goes_on = _single(op, _boolean(op, results[continues], what), what, _GCD)
         following = [results[recurrent[parameter]] for parameter in carried] + [results[result] for result in extra]
         following += state.leave_body(op, inner, variables, ctx)
         return [goes_on, *following, *(results[entry.result] for entry in joined)]

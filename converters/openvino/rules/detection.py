@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from converters.errors import Malformed
-from converters.openvino.rule import AttributeGroup, Departure, rule
+from converters.openvino.rule import AttributeGroup, Departure, omitted, rule
 from converters.openvino.rules._indices import normal_axis
 from converters.openvino.rules._precision import mixed_in_float32
 from converters.openvino.rules._shapes import match_shapes
@@ -120,6 +120,7 @@ def empty_input(op: Builder, like: Value) -> Value:
             specification="computes the softmax",
             follows="specification",
         ),
+        omitted("do_softmax", "false", "true"),
     ],
 )
 def region_yolo(
@@ -132,7 +133,7 @@ def region_yolo(
     classes: int,
     end_axis: int,
     num: int,
-    do_softmax: bool = True,
+    do_softmax: bool = False,
     mask: tuple[int, ...] = (),
 ):
     """RegionYolo-1.

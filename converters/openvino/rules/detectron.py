@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import Context, Departure, rule
+from converters.openvino.rule import Context, Departure, omitted, rule
 from converters.openvino.rules._indices import scalar
 from converters.openvino.rules._precision import selected_in_float32
 from converters.openvino.rules._shapes import match_shapes
@@ -107,14 +107,14 @@ def generate_proposals_single_image(
     return selected_in_float32(op, propose, im_info, anchors, deltas, scores)
 
 
-@rule("ExperimentalDetectronPriorGridGenerator", since="opset6")
+@rule("ExperimentalDetectronPriorGridGenerator", since="opset6", departs=[omitted("flatten", "false", "true")])
 def prior_grid_generator(
     op: Builder,
     priors: Value,
     featmap: Value,
     image: Value,
     *,
-    flatten: bool = True,
+    flatten: bool = False,
     h: int = 0,
     w: int = 0,
     stride_x: float = 0.0,

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
-from converters.openvino.rule import Departure, rule
+from converters.openvino.rule import Departure, omitted, rule
 from converters.openvino.rules._precision import halves_in_float32, require_floats
 from onnx_specops.building import Builder, Value
 
@@ -32,14 +32,14 @@ def batch_norm_inference_5(
     return _batch_norm(op, data, gamma, beta, mean, variance, epsilon)
 
 
-@rule("MVN")
+@rule("MVN", departs=[omitted("normalize_variance", "false", "true")])
 def mvn_1(
     op: Builder,
     data: Value,
     *,
     eps: float,
     across_channels: bool = False,
-    normalize_variance: bool = True,
+    normalize_variance: bool = False,
     reduction_axes: tuple[int, ...] | None = None,
 ):
     """MVN-1: ``across_channels`` and the rank determine the axes. OpenVINO also writes ``reduction_axes``."""

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import Departure, rule
+from converters.openvino.rule import Departure, omitted, rule
 from converters.openvino.rules._indices import int64, scalar
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
@@ -75,6 +75,7 @@ def _decode(op: Builder, classes: Value, valid: Value, blank: Value, merge: bool
             follows="specification",
         ),
         Departure(where="logits above 88", cpu="gives infinity", specification="gives the loss", follows="specification"),
+        omitted("ctc_merge_repeated", "false", "true"),
     ],
 )
 def ctc_loss(
@@ -86,7 +87,7 @@ def ctc_loss(
     blank_index: Value | None = None,
     *,
     preprocess_collapse_repeated: bool = False,
-    ctc_merge_repeated: bool = True,
+    ctc_merge_repeated: bool = False,
     unique: bool = False,
 ):
     """CTCLoss-4."""

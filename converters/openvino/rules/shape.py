@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import Context, Departure, rule
+from converters.openvino.rule import Context, Departure, omitted, rule
 from converters.openvino.rules._indices import (
     as_indices,
     constant_axis,
@@ -213,14 +213,14 @@ _NEGATIVE_SIZE = Departure(
 )
 
 
-@rule("Broadcast", departs=[_NEGATIVE_SIZE])
+@rule("Broadcast", departs=[_NEGATIVE_SIZE, omitted("mode", "none", "numpy")])
 def broadcast_1(
     op: Builder,
     data: Value,
     target_shape: Value,
     axes_mapping: Value | None = None,
     *,
-    mode: Literal["numpy", "explicit", "none"] = "numpy",
+    mode: Literal["numpy", "explicit", "none"] = "none",
 ):
     """Broadcast-1: OpenVINO writes ``none`` for the explicit mode, and a mapping without effect for ``numpy``."""
     return _broadcast(op, data, target_shape, axes_mapping, explicit=mode != "numpy")

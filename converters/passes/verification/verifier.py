@@ -92,9 +92,7 @@ class Verifier:
         self.differences.append(Difference(rewriting.name, pairs[0][0].name or "", text))
         return not self.refuse
 
-    def _compared(
-        self, found: Region, values: Sequence[ir.Value], numbers: Sequence[Numbers], rewriting: Rewriting
-    ) -> str:
+    def _compared(self, found: Region, values: Sequence[ir.Value], numbers: Sequence[Numbers], rewriting: Rewriting) -> str:
         """Return how the two computations of ``values`` differ; "" if they agree."""
         sessions = [session(model) for model in (found.old, found.new)]
         factor = max(1, _products(found.old) // _CHEAP)

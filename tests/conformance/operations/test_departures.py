@@ -25,8 +25,9 @@ from converters.openvino.rule import EVERYWHERE, Departure, find_rule, rules
 from tests.comparison import assert_all_close
 from tests.conformance.case import Case
 from tests.conformance.check import forms, run_model
-from tests.conformance.operation_models import dynamic, layer_case, static, statics
+from tests.conformance.operation_models import dynamic, layer_case, replaced, static, statics
 from tests.conformance.operations import cases
+from tests.conformance.operations.cases import control_flow
 from tests.conformance.operations.cases.arithmetic import pdpd
 from tests.conformance.oracle import Oracle, OracleError, Outputs
 from tests.processor import HAS_AVX512
@@ -1180,6 +1181,96 @@ _shown(
     _as_many_tokens_as_heads,
     [static(_projection)],
     expected=_attention(*_projection.transpose(2, 0, 3, 1, 4)).transpose(0, 2, 1, 3).astype(F),
+)
+
+
+def _halving(ops: Any, x: Any, hidden: Any, cell: Any) -> Any:
+    """An LSTM that halves its cell state in each step, and concatenates the cell states."""
+    step, h, c = (ops.parameter(shape, F) for shape in ([1, 1, 1], [1, 1], [1, 1]))
+    zeros = [ops.constant(np.zeros(shape, F)) for shape in ((4, 1), (4, 1), (4,))]
+    node = ops.lstm_cell(ops.squeeze(step, ops.constant([1])), h, c, *zeros, 1)
+    results = [node.output(0), node.output(1), ops.unsqueeze(node.output(1), ops.constant([1])).output(0)]
+    loop = ops.tensor_iterator()
+    loop.set_body(control_flow.body(ops, [step, h, c], *results))
+    loop.set_sliced_input(step, x.output(0), 0, 1, 1, -1, 1)
+    for parameter, start, value in zip((h, c), (hidden, cell), results, strict=False):
+        loop.set_merged_input(parameter, start.output(0), value)
+    return loop.get_concatenated_slices(results[2], 0, 1, 1, -1, 1)
+
+
+EXAMPLES.append(
+    layer_case(
+        "TensorIterator",
+        "opset1",
+        _halving,
+        "a body of one LSTMCell",
+        [static(np.zeros((1, 2, 1), F)), static(np.zeros((1, 1), F)), static(np.ones((1, 1), F))],
+        opset="opset8",
+        expected=[[_floats([[0.5], [0.25]])]],
+    )
+)
+
+# -- attributes that a file omits -------------------------------------------------------------------------------------------
+
+
+def _omitted(
+    operation: str, version: int, attribute: str, make: Any, inputs: Iterable[Any], given: Any, value: str, expected: Any
+) -> None:
+    example = layer_case(operation, f"opset{version}", make, f"no attribute `{attribute}`", inputs, given)
+    edit = replaced(example, f' {attribute}="{value}"', "")
+    EXAMPLES.append(replace(edit, oracle="expected", reason=example.name, expected=[[expected]]))
+
+
+_omitted("Softmax", 1, "axis", "softmax", [static(_floats([0, 0]))], {"axis": 1}, "1", _floats([0.5, 0.5]))
+_omitted(
+    "RegionYolo",
+    1,
+    "do_softmax",
+    lambda ops, x: ops.region_yolo(x, 4, 1, 1, True, [0], 1, 3, []),
+    [static(np.zeros((1, 6, 1, 1), F))],
+    None,
+    "true",
+    _floats([0.5, 0.5, 0, 0, 0.5, 1]),
+)
+_omitted(
+    "ExperimentalDetectronPriorGridGenerator",
+    6,
+    "flatten",
+    "ExperimentalDetectronPriorGridGenerator",
+    [static(np.zeros((1, 4), F)), static(np.zeros((1, 1, 1, 1), F)), static(np.zeros((1, 1, 2, 2), F))],
+    {"flatten": True, "h": 0, "w": 0, "stride_x": 0.0, "stride_y": 0.0},
+    "true",
+    np.ones((1, 4), F),
+)
+_omitted(
+    "MVN",
+    2,
+    "normalize_variance",
+    "MVN",
+    [static(_floats([[0, 4]]))],
+    {"across_channels": False, "normalize_variance": True, "eps": 1e-9},
+    "true",
+    _floats([[-1, 1]]),
+)
+_omitted(
+    "CTCLoss",
+    4,
+    "ctc_merge_repeated",
+    "ctc_loss",
+    [static(np.zeros((1, 2, 2), F)), *(static(np.array(numbers, I32)) for numbers in ([2], [[0, 0]], [1]))],
+    {"ctc_merge_repeated": True},
+    "true",
+    _floats(-np.log(0.75)),
+)
+_omitted(
+    "Broadcast",
+    1,
+    "mode",
+    "broadcast",
+    [static(_floats(1, 2)), np.array([2, 2]), np.array([0])],
+    {"mode": "EXPLICIT"},
+    "none",
+    _floats([1, 2], [1, 2]),
 )
 
 # -- the tests -------------------------------------------------------------------------------------------------------------

@@ -104,6 +104,7 @@ def _ifs():
     inputs = [static(TRUE, TRUE, FALSE), static(A, A * 0, A), static(B, B, B)]
     yield if_case(_if(nested=True), "nested", inputs)
     yield if_case(_if(outputs=2), "two-outputs", _conditional(TRUE, FALSE))
+    yield if_case(_if(), "integer-condition", _conditional(*np.array([0, 1, 2, 256, -1], np.int32)))
     x, y = ramp(4, 3), ramp(2, 5)
     inputs = [static(TRUE, FALSE)]
     inputs += [dynamic(x, x, dims=(-1, 3)), dynamic(y, y, dims=(2, -1))]
@@ -248,8 +249,11 @@ def _iterators():
 loop_case = partial(layer_case, "Loop", "opset5", opset="opset8")
 
 
-def _loop(limit=100.0, sliced=False, joined=True, counter="i64", untouched=True):
-    """Adds 1 + iteration until the sum of the state reaches ``limit`` or the trip count is reached."""
+def _loop(limit=100.0, sliced=False, joined=True, counter="i64", untouched=True, flag="boolean"):
+    """Adds 1 + iteration until the sum of the state reaches ``limit`` or the trip count is reached.
+
+    ``flag``: the type of the condition after an iteration.
+    """
 
     def make(ops, x, *rest):
         *data, trips, go = rest
@@ -258,6 +262,7 @@ def _loop(limit=100.0, sliced=False, joined=True, counter="i64", untouched=True)
         step = ops.add(ops.convert(index, "f32"), ops.constant(F(1)))
         following = ops.add(ops.add(state, step), row)
         again = ops.less(ops.reduce_sum(following, ops.constant([0, 1])), ops.constant(F(limit)))
+        again = again if flag == "boolean" else ops.convert(again, flag)
         inner = body(ops, [index, state, row], again, following, ops.relu(row))
         node = loop_node(ops, trips, go, inner, 0, 0)
         node.set_merged_input(state, x.output(0), inner.get_results()[1].output(0))
@@ -353,6 +358,8 @@ def _loops():
     yield loop_case(alone, "false-from-the-start", _looped(3, go=FALSE))
     x, go = ramp(1, 3), static(FALSE, TRUE)
     yield loop_case(alone, "condition-at-run-time", [static(x, x), np.int64(3), go])
+    bytes_ = static(*np.array([0, 2], np.uint8))
+    yield loop_case(_loop(joined=False, untouched=False, flag="u8"), "u8-conditions", [static(x, x), np.int64(50), bytes_])
     yield loop_case(_loop(sliced=True, limit=1e9), "fewer-trips-than-slices", _looped(2, data=ramp(4, 3)))
 
 

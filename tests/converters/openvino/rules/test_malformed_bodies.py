@@ -74,6 +74,7 @@ MODELS = {
         ("If", r"<then_body>.*</then_body>", "", "body"),
         ("If", r'<input external_port_id="2".*?/>', "", "gives it no value"),
         ("If", r'<output external_port_id="3".*?/>', "", "it has 1 outputs"),
+        ("If", r'element_type="boolean"', 'element_type="f32"', "its condition is FLOAT; it must be boolean"),
         ("If", r'type="Multiply"', 'type="Mul"', "no rule converts Mul"),
         ("ReadValue", r'variable_id="memory"( variable_type)', r'variable_id="other"\1', "no ReadValue before it"),
         ("ReadValue", r'variable_type="f32"', 'variable_type="float"', "variable_type='float' is not an element type"),
