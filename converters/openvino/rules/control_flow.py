@@ -66,8 +66,8 @@ def _as_vector(op: Builder, value: Value, port: OutputPort) -> Value:
         _START,
         Departure(
             where="a body of one LSTMCell, GRUCell or RNNCell that concatenates the cell states, exchanges both states, or "
-            "concatenates along another axis than that of the steps",
-            cpu="computes a sequence: the hidden states, concatenated along the axis of the steps",
+            "concatenates along another axis, or in another order, than the steps",
+            cpu="computes a sequence: the hidden states, concatenated like the steps",
             specification="computes the body",
             follows="specification",
         ),
