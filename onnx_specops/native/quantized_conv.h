@@ -48,7 +48,7 @@ struct Product {
   std::int64_t row_step, taps;
   std::int64_t offset;         // in bytes, added to each start
   std::int64_t depth;          // activations per tap: a multiple of `depth_unit`
-  const void* panels;          // as packed by `pack` or `pack_narrow`
+  const void* panels;          // as packed by `pack`, `pack_narrow` or `pack_checked`
   const std::int32_t* start;   // the initial value of each column's sum
   std::int64_t columns;
   After after;
@@ -136,6 +136,8 @@ struct DepthwiseLine {
 };
 constexpr std::int64_t line_channels = 16, line_rows = 16, line_beyond = 4, most_line_stride = 2;
 
+constexpr std::int64_t most_checked_depth = std::int64_t{1} << 14;
+
 // Columns and channels are padded to multiples of these.
 constexpr std::int64_t depth_unit = 4, most_panel_columns = 32, channel_block = 64;
 // The number of rows of a tile, and the maximum number of activations of a row.
@@ -173,6 +175,11 @@ struct Kernels {
 
   // Null if `multiply` multiplies bytes itself. Multiplies bytes, with one tap and weights packed by `pack_narrow`.
   void (*multiply_narrow)(const Product& product, std::int64_t rows);
+  // The same with weights packed by `pack_checked`, for a depth of at most `most_checked_depth`. The time depends on the
+  // activations: it is short if they are small.
+  std::int64_t (*checked_bytes)(std::int64_t columns, std::int64_t depth);
+  void (*pack_checked)(const std::int8_t* weights, std::int64_t columns, std::int64_t depth, void* to);
+  void (*multiply_checked)(const Product& product, std::int64_t rows);
 };
 
 SPECOPS_KERNEL_SETS;

@@ -615,6 +615,7 @@ void depthwise(const Depthwise& job, std::int64_t rows) {
 #endif
 
 #include "quantized_conv_narrow.inc"
+#include "quantized_conv_checked.inc"
 #include "quantized_conv_winograd.inc"
 
 }  // namespace
@@ -623,7 +624,7 @@ const Kernels& SPECOPS_SET() {
   static const Kernels kernels = {
       SPECOPS_NAME, unit == 2, panel_columns, most_rows, packed_bytes, pack, multiply,
       depthwise_bytes, pack_depthwise, depthwise, pointwise, line_bytes, pack_lines, multiply_lines, nullptr,
-      transform_patches, multiply_winograd, multiply_narrow,
+      transform_patches, multiply_winograd, multiply_narrow, checked_bytes, pack_checked, multiply_checked,
   };
   return kernels;
 }

@@ -15,6 +15,9 @@ namespace {
 
 // The maximum number of columns for which constants are repeated.
 constexpr std::int64_t most_pointwise_columns = 2048;
+// With fewer columns, the checks of the activations, and the copies of those of groups, would take too long. With fewer
+// channels, the activations are often those of an image, which are large.
+constexpr std::int64_t fewest_checked_columns = 16, fewest_checked_columns_of_groups = 64, fewest_checked_channels = 16;
 // Larger numbers are clipped before they are converted to integers.
 constexpr double most_plain = 2e9;
 
@@ -229,6 +232,26 @@ bool make_narrow(const Layer& layer, Prepared& out) {
   return true;
 }
 
+// Packs the weights for products whose activations are checked, and returns whether these are faster.
+bool make_checked(const Layer& layer, Prepared& out) {
+  const Kernels& kernels = byte_conv::kernels();
+  const std::int64_t depth = up(layer.depth * layer.merged, depth_unit);
+  // Most activations are close to the zero point.
+  const bool small = std::all_of(out.x_zeros.begin(), out.x_zeros.end(), [](std::uint8_t zero) { return zero == 0; });
+  const std::int64_t fewest = layer.parts == 1 ? fewest_checked_columns : fewest_checked_columns_of_groups;
+  if (!small || layer.part < fewest || layer.part_channels < fewest_checked_channels || depth > most_checked_depth) return false;
+  out.checked = true;
+  out.widened = false;
+  out.copied = layer.taps > 1 || layer.part_channels % depth_unit != 0;
+  out.depth = out.all_depth = depth;
+  out.stride = up(kernels.checked_bytes(layer.part, depth), 64);
+  auto* const to = static_cast<std::uint8_t*>(reserve(out.stride * layer.parts, out));
+  for (std::int64_t g = 0; g < layer.parts; ++g) {
+    kernels.pack_checked(ordered(layer, out, g, depth).data(), layer.part, depth, to + g * out.stride);
+  }
+  return true;
+}
+
 void make_products(const Layer& layer, Prepared& out) {
   const Kernels& kernels = byte_conv::kernels();
   const std::int64_t used = layer.depth * layer.merged;
@@ -280,6 +303,7 @@ Prepared prepare(const Node& node, const std::vector<Input>& inputs, bool adds, 
     make_depthwise(node, layer, out);
   } else if (tile > 0) {
     make_winograd(layer, tile, out);
+  } else if (kernels.multiply_checked != nullptr && make_checked(layer, out)) {
   } else if (!once || kernels.multiply_narrow == nullptr || out.widened || !make_narrow(layer, out)) {  // its order is found once
     make_products(layer, out);
   }

@@ -27,6 +27,7 @@ struct Prepared {
   bool pointwise = false;  // depthwise with windows of one pixel; the columns are those of one or several pixels
   std::optional<TileDepth> tiles;
   std::vector<Narrow> narrow;  // for each group; empty if weights are packed in the usual form of the kernels
+  bool checked = false;    // whether activations are checked before they are multiplied as bytes
   bool wide = false;       // whether copied activations are 16-bit integers
   std::int64_t stride;     // bytes between the matrices of groups
   bool bounded = true;     // whether scaled sums are below 2^31
@@ -50,7 +51,8 @@ struct Prepared {
   // The weights of a group from a column on, which must be the first column of a panel.
   const void* panels(const Kernels& kernels, std::int64_t group, std::int64_t column) const {
     if (!narrow.empty()) return narrow[static_cast<std::size_t>(group)].panels.data() + column / block_columns;
-    const std::int64_t before = column == 0 ? 0 : kernels.packed_bytes(column, all_depth);
+    const auto bytes = checked ? kernels.checked_bytes : kernels.packed_bytes;
+    const std::int64_t before = column == 0 ? 0 : bytes(column, all_depth);
     return static_cast<const std::uint8_t*>(matrix()) + group * stride + before;
   }
 

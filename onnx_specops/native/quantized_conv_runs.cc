@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t rows_at_once = 96;
 // Weights with more bytes do not stay in the fastest caches.
 constexpr std::int64_t many_weights = std::int64_t{1} << 16;
-// The minimum number of columns of a piece. Rows are read or copied again for each piece.
+// The minimum number of columns of a piece. Rows are read, copied or checked again for each piece.
 constexpr std::int64_t columns_at_least = 64, columns_of_copies = 128;
 // The minimum number of bytes of padded lines that a thread writes.
 constexpr std::int64_t lines_at_least = std::int64_t{1} << 14;
@@ -294,7 +294,7 @@ Pieces::Pieces(const Geometry& g, const Prepared& prepared) : columns(g.columns)
   rows = std::clamp(up((pixels + wanted - 1) / wanted, tile), tile, rows_at_once);
   if (g.groups > 1 || prepared.weight_bytes() <= many_weights) return;
   const std::int64_t most = std::min(up(pixels, tile), rows_at_once), row_parts = (pixels + most - 1) / most;
-  const std::int64_t least = prepared.copied ? columns_of_copies : columns_at_least;
+  const std::int64_t least = prepared.copied || prepared.checked ? columns_of_copies : columns_at_least;
   columns = std::max(up((g.columns * row_parts + wanted - 1) / wanted, kernels.panel_columns), least);
   const std::int64_t parts = (g.columns + columns - 1) / columns;
   // Pieces with few rows take longer, so half of the wanted number is enough.
@@ -379,6 +379,9 @@ void run_products(const Context& context, const Geometry& g, const Prepared& pre
   // The last piece may have more rows, but less than a tile more.
   const std::int64_t most = g.groups == 1 ? step + kernels.product_rows - 1 : step;
   const std::int64_t chunks = pixels <= most ? 1 : (pixels - most + step - 1) / step + 1, width = prepared.wide ? 2 : 1;
+  const auto multiply = prepared.checked          ? kernels.multiply_checked
+                        : prepared.narrow.empty() ? kernels.multiply
+                                                  : kernels.multiply_narrow;
   std::vector<std::uint8_t> padding = zeros_of_channels(g, prepared);
   const std::uint8_t* const end = x + g.batch * g.image_size();
   // Whether the taps of a line of the kernel are adjacent.
@@ -447,7 +450,7 @@ void run_products(const Context& context, const Geometry& g, const Prepared& pre
           product.taps = 1;
           product.offset = 0;
         }
-        (prepared.narrow.empty() ? kernels.multiply : kernels.multiply_narrow)(product, rows);
+        multiply(product, rows);
       }
     }
   });

@@ -380,6 +380,44 @@ def narrow(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(name, arrays, attributes)
 
 
+def checked(rng: np.random.Generator) -> Iterator[Case]:
+    """Activations that are checked before they are multiplied as bytes, because their zero point is 0.
+
+    The sums of pairs are up to 127, up to 255, or larger. Some are at the limits, with the largest weights. Rows, columns,
+    depths and numbers of small sums leave over parts, and the largest depths are several blocks.
+    """
+    for case in range(120):
+        groups = int(rng.choice([1, 1, 1, 2]))
+        channels = int(rng.choice([31, 32, 33, 60, 64, 68, 100, 257, 512, 516, 1030] if groups == 1 else [16, 33, 64]))
+        columns = int(rng.choice([16, 17, 24, 40, 64, 70] if groups == 1 else [64, 65]))
+        size, (kernel, stride) = (
+            [int(number) for number in rng.integers(2, 9, 2)],
+            (int(rng.integers(1, 3)) for _ in range(2)),
+        )
+        shape = (1, *size, channels * groups)
+        x = np.minimum(rng.exponential(rng.choice([2, 20, 60, 200]), shape), 255).astype(np.uint8)
+        if case % 4 == 0:
+            x[..., ::2] = rng.choice([0, 127, 128, 255], x[..., ::2].shape)
+            x[..., 1::2] = rng.choice([0, 127, 128, 255], x[..., 1::2].shape)
+        if case % 4 == 1:
+            x[..., : channels // 2] = rng.choice([63, 64, 127, 128, 255])
+        w = rng.integers(-128, 128, (columns * groups, channels, kernel, kernel)).astype(np.int8)
+        if case % 3 == 0:
+            w[:] = rng.choice([127, -128], (columns * groups, 1, 1, 1))
+        zero = np.zeros(channels * groups, np.uint8) if case % 5 == 0 else np.array(0, np.uint8)
+        attributes = {
+            "channels": channels * groups,
+            "group": groups,
+            "kernel": f"{kernel},{kernel}",
+            "strides": f"{stride},{stride}",
+            "pads": ",".join([str(kernel - 1)] * 4),
+        }
+        name = f"checked, {channels} channels, {columns} columns, {groups} groups, {size}, kernel {kernel}, stride {stride}"
+        yield sums(name, x, w, zero, attributes)
+        factors = rng.uniform(0.0001, 0.001, (2, columns * groups)).astype(np.float32)
+        yield Case(name, [x, w, factors[0], 1000 * factors[1], zero, np.array(3, np.uint8)], attributes)
+
+
 RANDOM = (
     columns_that_leave_over,
     weights_in_pieces,
@@ -392,6 +430,7 @@ RANDOM = (
     one_pixel,
     winograd,
     narrow,
+    checked,
 )
 
 
