@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import onnxruntime as ort
 import pytest
+
+# Imports and the collection of tests create objects that live until the end.
+gc.disable()
 
 # The tests' own modules come from the checkout, and the packages from their installation. Therefore the root is last on the
 # path, and child processes do not put their working directory first.
@@ -66,6 +70,11 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """Give each worker of ``-n`` consecutive tests: those of a module share its fixtures, such as converted models."""
     if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
         config.option.dist = "worksteal"
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_configure(config: pytest.Config) -> None:

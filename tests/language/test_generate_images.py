@@ -169,7 +169,7 @@ def test_every_attribute(place: Path, tmp_path: Path) -> None:
         places = [("operation",)] + [("operation", key) for key in step["operation"]]
         places += [("operation", "attrs", key) for key in step["operation"].get("attrs", {})]
         for keys in places:
-            for value in (None, *VALUES, 10**6, [0, 0, 0], [1e300] * 3):
+            for value in (None, *VALUES, 10**4, [0, 0, 0], [1e300] * 3):
                 made = copy.deepcopy(document)
                 inner = made["processor"]["transforms"][number]
                 for key in keys[:-1]:
