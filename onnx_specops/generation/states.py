@@ -79,7 +79,9 @@ def contradiction(config: Mapping[str, Any], states: Mapping[str, Sequence[Any]]
         return f"it describes {_counted({'layer': layers})}, but the model has {_counted(found)}"
     for kind, key in zip(_RECURRENT, _SIZES[stated], strict=True):
         size, last = config.get(key), {dims[-1] for dims in shapes.get(kind, ()) if dims}
-        if isinstance(size, int) and (other := [one for one in last if isinstance(one, int) and one != size]):
+        # a convolution may keep one input less, because the next run provides the last one
+        fitting = (size, size - 1) if isinstance(size, int) and kind == _CONVOLUTIONS else (size,)
+        if isinstance(size, int) and (other := [one for one in last if isinstance(one, int) and one not in fitting]):
             return f"its {key} is {size}, but a {kind} of the model has {other[0]}"
     return ""
 

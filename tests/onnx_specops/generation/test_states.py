@@ -36,6 +36,7 @@ def caches(number: int, name: str = "past_key_values.{0}.{1}present.{0}.{1}") ->
         (GRANITE | SIZES, states(2, 2, 1)),
         (ZAMBA | SIZES, states(2, 2, 1)),
         (LFM | {"conv_L_cache": 4}, states(2, 0, 1)),
+        (LFM | {"conv_L_cache": 5}, states(2, 0, 1)),
         ({"model_type": "mamba", "num_hidden_layers": 2, "conv_kernel": 4, "state_size": 16}, states(2, 2)),
         (GRANITE | {"layer_types": None}, states(2, 2, 1)),
         (ZAMBA | {"layers_block_type": None}, states(2, 2, 1)),
