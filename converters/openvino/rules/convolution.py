@@ -15,6 +15,7 @@ from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._onnxruntime import computes_padding
 from converters.openvino.rules._precision import ZERO_WEIGHT, integers_in_float32
 from converters.openvino.rules._windows import LARGER_WINDOWS, Dilated, Window, pad_spatial, spatial_shape
+from onnx_specops.assertions import required
 from onnx_specops.building import Builder, Value
 
 _KERNEL_REJECTED = Departure(
@@ -71,7 +72,7 @@ def convolution(
     if any(output_padding):
         raise Malformed("a Convolution has no output_padding")
     at = sliding.window()
-    return integers_in_float32(op, lambda x, w: _convolve(op, x, w, at, 1), data, kernel)
+    return integers_in_float32(op, lambda x, w: _convolve(op, x, _with_elements(op, w), at, 1), data, kernel)
 
 
 @rule("GroupConvolution", departs=[_KERNEL_REJECTED, LARGER_WINDOWS])
@@ -220,6 +221,16 @@ def _check_kernel(kernel: Value) -> None:
         raise Malformed(f"its kernel [{dims}] has no elements")
 
 
+def _with_elements(op: Builder, kernel: Value) -> Value:
+    """Return a kernel with a run-time check of sizes that are unknown. ONNX Runtime's Conv does not return if one is 0."""
+    if kernel.dims is not None and None not in kernel.dims[2:]:
+        return kernel
+    is_empty = op.Equal(op.Shape(kernel, start=2), 0)
+    checked = op.Reshape(kernel, required(op, "Conv: the kernel has no elements", is_empty, op.Shape(kernel)))
+    checked.shape = kernel.shape
+    return checked
+
+
 def _check_channels(data: Value, kernel: Value, axis: int, groups: int = 1) -> None:
     """Raise `Malformed` if the kernel and the data have different numbers of channels, as far as they are known."""
     if data.dims and kernel.dims:
@@ -238,6 +249,7 @@ def _in_groups(
     if groups is not None and groups < 1:
         raise Malformed(f"its kernel has {groups} groups; expected 1 or more")
     _check_kernel(kernel)
+    kernel = _with_elements(op, kernel)  # -1 in the target of the Reshape has no meaning without elements
     merged = op.Reshape(kernel, op.Concat([-1], op.Shape(kernel, start=2), axis=0))
     if groups is not None:
         return convolve(op, data, merged, at, groups)
