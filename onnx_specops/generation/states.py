@@ -71,6 +71,8 @@ def contradiction(config: Mapping[str, Any], states: Mapping[str, Sequence[Any]]
         if others or layers is None or layers == found[_CACHES]:
             return ""
         return f"it describes {_counted({'layer': layers})}, but the model has {_counted(found)}"
+    if found[_SPACES] and not _SIZES[stated][1]:
+        return f"models of the type {stated!r} have no state spaces, but the model has {_counted(found)}"
     expected, layers = _expected(config), config.get(_LAYERS[0])
     if expected is not None and expected != found:
         return f"it describes {_counted(expected)}, but the model has {_counted(found)}"
