@@ -18,7 +18,7 @@ from tests.conformance.random import __main__ as command
 from tests.conformance.random import models
 from tests.conformance.random.explain import Explanation, _excused, explain, ignores_levels, is_invalid
 from tests.conformance.random.judge import Judge, Verdict, differing
-from tests.conformance.random.near.changes import CHANGES, another_body, changed
+from tests.conformance.random.near.changes import CHANGES, another_attribute, another_body, changed
 from tests.conformance.random.near.enclosing import enclosed
 from tests.conformance.random.near.networks import FOLDER, check, names, network
 from tests.conformance.random.near.reading import recipe_of
@@ -95,6 +95,14 @@ def _differs(name: str) -> bool:
     change = next(change for change in CHANGES if change.__name__ == name)
     others = (change(BIASED, np.random.default_rng(seed)) for seed in range(40))
     return any(other is not None and str(other) != str(BIASED) for other in others)
+
+
+def test_levels_stay_in_the_range_of_the_specification() -> None:
+    """With one level, OpenVINO divides by 0, and the conversion rejects the layer."""
+    layer = Layer("FakeQuantize", "opset1", ((0, 0), (1, 0), (2, 0), (1, 0), (2, 0)), {"levels": 2})
+    recipe = Recipe((X, LOW, HIGH, layer), ((3, 0),))
+    made = (another_attribute(recipe, np.random.default_rng(seed)) for seed in range(20))
+    assert {one.layers()[0].attributes["levels"] for one in made if one is not None} == {3}
 
 
 def test_changes_are_accepted_by_openvino(oracle: Oracle) -> None:

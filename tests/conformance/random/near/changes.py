@@ -164,6 +164,8 @@ def another_attribute(recipe: Recipe, rng: np.random.Generator) -> Recipe | None
         new = not value
     elif isinstance(value, int):
         new = value + _picked([-1, 1], rng)
+        if name == "levels" and new < 2:  # the specification does not allow it
+            return None
     elif isinstance(value, float):
         new = _picked([0.0, 1.0, 0.1, 1e-3, 1e-12, -value, 2 * value], rng)
     elif isinstance(value, list | tuple | np.ndarray) and np.asarray(value).dtype.kind == "i" and len(value):
