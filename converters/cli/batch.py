@@ -181,10 +181,10 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
         found = _models(given) if given.is_dir() else [given]
         if not found:
             raise ValueError(f"{given} contains no IR")
-        hosted = given.is_dir() and layout == "hosts" and is_model_folder(given)
-        if hosted or (given.is_dir() and output is not None and is_model_folder(given)):
+        is_folder = given.is_dir() and is_model_folder(given)
+        if is_folder and (layout == "hosts" or output is not None):
             check_folder(given, found)  # the configurations are copied, or are next to the models
-        if hosted:
+        if is_folder and layout == "hosts":
             chosen = layouts.places(given, found, layout)
             targets |= {model: (given if output is None else output) / chosen[model] for model in found}
             continue

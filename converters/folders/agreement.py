@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from converters.folders.stated import is_integer, shown
 from converters.folders.structure import DECODER_OF_A_PAIR, ENCODER_OF_A_PAIR, other_structure
 from converters.formats import format_of
 from converters.source import Dims
+from onnx_specops.generation.settings import VOCABULARIES
 
 _IR = "openvino_model.xml"
 _MIXED = "use the files of a single export"
@@ -48,7 +50,7 @@ _TOGETHER = ((ENCODER_OF_A_PAIR, DECODER_OF_A_PAIR), (LANGUAGE, TEXT_EMBEDDINGS)
 
 _SIZES_OF_PAIRS = (
     (ENCODER_OF_A_PAIR, "last_hidden_state", ("d_model",)),
-    (DECODER_OF_A_PAIR, "logits", ("vocab_size", "decoder_vocab_size", "tgt_vocab_size")),
+    (DECODER_OF_A_PAIR, "logits", VOCABULARIES),
 )
 """The models of encoder-decoders, and an output with the names of its size."""
 
@@ -65,10 +67,11 @@ def check_folder(folder: Path, models: Iterable[Path]) -> None:
     if (folder / PIPELINE).is_file():
         check_pipeline(folder)
         return
-    problems: list[Problem] = [*_missing_parts(folder), *_structure_problems(folder)]
+    opened = cache(_opened)
+    problems: list[Problem] = [*_missing_parts(folder), *_structure_problems(folder, opened)]
     for model in models:
         if (config := config_of(folder, model)) is not None:
-            problems += [one for one in model_problems(model, config) if one not in problems]
+            problems += [one for one in model_problems(model, config, opened) if one not in problems]
     if problems:
         raise ConversionError.of(problems)
 
@@ -82,7 +85,7 @@ def _missing_parts(folder: Path) -> Iterator[Problem]:
             yield _problem(folder, f"it contains {there}, but no {other}", AS_WRITTEN)
 
 
-def _structure_problems(folder: Path) -> Iterator[Problem]:
+def _structure_problems(folder: Path, opened: Callable[[Path], _Interface | None]) -> Iterator[Problem]:
     """Yield a problem for each structure or size of a model that its configuration contradicts."""
     path = folder / CONFIG
     if not path.is_file():
@@ -94,11 +97,7 @@ def _structure_problems(folder: Path) -> Iterator[Problem]:
         return
     inputs, sizes = list[str](), list[Problem]()
     for model, value, names in _SIZES_OF_PAIRS:
-        try:
-            graph = _Interface(folder / model) if (folder / model).is_file() else None
-        except ConversionError:  # its conversion reports it
-            graph = None
-        if graph is not None:
+        if (folder / model).is_file() and (graph := opened(folder / model)) is not None:
             inputs += graph.inputs if model == ENCODER_OF_A_PAIR else []
             stated = {name: config[name] for name in names if name in config}
             sizes += graph.differences(path, folder / model, value, -1, stated)
@@ -139,18 +138,14 @@ def check_pipeline(folder: Path) -> None:
         raise ConversionError.of(problems)
 
 
-def model_problems(model: Path, config: Path) -> list[Problem]:
-    """Return the problems of an IR whose numbers of classes or tokens differ from its configuration.
-
-    An unreadable IR is reported by its conversion.
-    """
+def model_problems(model: Path, config: Path, opened: Callable[[Path], _Interface | None]) -> list[Problem]:
+    """Return the problems of an IR whose numbers of classes or tokens differ from its configuration."""
     try:
         config_values = read_object(config)
     except ConversionError as error:
         return list(error.problems)
-    try:
-        graph = _Interface(model)
-    except ConversionError:
+    graph = opened(model)
+    if graph is None:
         return []
     kinds, labels = config_values.get("architectures") or [], config_values.get("id2label")
     invalid = [
@@ -208,6 +203,14 @@ class _Interface:
             key, size = next(iter(stated.items()))
             message = f"{key} is {size}, but {value} of {model.name} has {dims[axis]}: they are from different models"
             yield _problem(config, message, _MIXED)
+
+
+def _opened(model: Path) -> _Interface | None:
+    """Return the interface of an IR; ``None`` if it cannot be read, which its conversion reports."""
+    try:
+        return _Interface(model)
+    except ConversionError:
+        return None
 
 
 def _is_named(index: Mapping[str, Any], name: str) -> bool:

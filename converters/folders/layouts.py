@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import mmap
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from converters.errors import ConversionError, Fault, Problem
 
+T = TypeVar("T")
 Layout = Literal["hosts", "files"]
 """``"hosts"``: the names that programs look for. ``"files"``: each model's own name and path."""
 
@@ -78,23 +79,24 @@ def config_of(folder: Path, model: Path) -> Path | None:
 
 def has_variables(model: Path) -> bool:
     """Return whether an IR writes variables; ``False`` if it cannot be read."""
-    try:
-        with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(_VARIABLE) >= 0
-    except (OSError, ValueError):
-        return False
+    return _searched(model, lambda content: content.find(_VARIABLE) >= 0) or False
 
 
 def variables(model: Path) -> list[str]:
     """Return the names of the variables of an IR, in the order of the file; none if it cannot be read."""
+    found = _searched(model, lambda content: [match[1] for match in _VARIABLE_NAME.finditer(content)]) or []
+    return list(dict.fromkeys(name.decode(errors="replace") for name in found))
+
+
+def _searched(model: Path, search: Callable[[mmap.mmap], T]) -> T | None:
+    """Search the content of an IR; return ``None`` if it cannot be read."""
     if not model.is_file():
-        return []
+        return None
     try:
         with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            found = [match[1].decode(errors="replace") for match in _VARIABLE_NAME.finditer(content)]
+            return search(content)
     except (OSError, ValueError):
-        return []
-    return list(dict.fromkeys(found))
+        return None
 
 
 def read_json(path: Path) -> Any:

@@ -49,7 +49,7 @@ def iterations(loop: ir.Node, most: int) -> int | None:
     trips = None if loop.inputs[0] is None else constant_list(loop.inputs[0])
     if is_endless(loop):
         return trips[0] if trips and 0 < trips[0] <= most else None
-    if not _is_known(loop.inputs[1]) or (trips is None and loop.inputs[0] is not None):
+    if not _starts(loop.inputs[1]) or (trips is None and loop.inputs[0] is not None):
         return None
     for count, goes_on in _conditions(loop, min([most, *(trips or [])])):
         if goes_on is None:
@@ -71,7 +71,7 @@ def most_iterations(loop: ir.Node, most: int) -> int | None:
     return None
 
 
-def _is_known(start: ir.Value | None) -> bool:
+def _starts(start: ir.Value | None) -> bool:
     """Return whether the first condition of a Loop is true."""
     return start is None or ((array := constant_array(start)) is not None and bool(array.all()))
 

@@ -37,6 +37,17 @@ def size_read(value: ir.Value) -> tuple[ir.Value, int] | None:
     return None
 
 
+def parts_of_split(split: ir.Node) -> tuple[int, list[int]] | None:
+    """Return the axis of a Split, which is not negative, and the sizes of its results, if all are known."""
+    x = split.inputs[0]
+    if x is None or x.shape is None:
+        return None
+    axis = split.attributes.get_int("axis", 0) % len(x.shape)
+    sizes = [value.shape[axis] for value in split.outputs if value.shape is not None]
+    known = [size for size in sizes if isinstance(size, int)]
+    return (axis, known) if len(known) == len(split.outputs) else None
+
+
 def _dimension(shape: ir.Node, place: int | None) -> tuple[ir.Value, int] | None:
     """Return the dimension that is an element of the result of a Shape, or its only element."""
     (x,) = shape.inputs

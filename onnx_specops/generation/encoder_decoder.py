@@ -14,14 +14,11 @@ from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.decoders import MASKS, STATES, StatefulDecoder, check_layers, check_vocabulary
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
-from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
+from onnx_specops.generation.settings import MODEL, VOCABULARIES, read_json, tokens_of, with_generation
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import Kernels
 
 ENCODER, DECODER = "openvino_encoder_model.onnx", "openvino_decoder_model.onnx"
-
-_VOCABULARIES = ("vocab_size", "decoder_vocab_size", "tgt_vocab_size")
-"""The keys of the number of tokens in answers: in most models, that in prompts."""
 
 _POSITIONS = ("max_position_embeddings", "max_target_positions")
 
@@ -136,7 +133,7 @@ class EncoderDecoder(TextModel):
             ends = tokens_of(settings["eos_token_id"])
             self.vocabulary = int(settings["vocab_size"])
             self._config = config
-            self._targets = [int(config[name]) for name in _VOCABULARIES if config.get(name) is not None]
+            self._targets = [int(config[name]) for name in VOCABULARIES if config.get(name) is not None]
             found = [int(config[name]) for name in _POSITIONS if config.get(name)]
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             cause = f"{type(error).__name__} {error}"

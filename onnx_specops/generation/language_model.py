@@ -246,7 +246,8 @@ class LanguageModel(TextModel):
                 self._kernel = (*stated, _USUAL_KERNEL)[0]
             positions = [int(config[name]) for name in _POSITIONS if config.get(name) is not None]
             self.positions, self.vocabulary = (*positions, _UNLIMITED)[0], int(config["vocab_size"])
-            self._padded = [int(config[name]) for name in (_PADDED,) if config.get(name) is not None]
+            padded = config.get(_PADDED)
+            self._padded = () if padded is None else (int(padded),)
             ends = config.get("eos_token_id")
             self.ends = frozenset(() if ends is None else tokens_of(ends))
             begin = config.get("bos_token_id")

@@ -11,6 +11,9 @@ from onnx_specops.generation.errors import GenerationError
 
 MODEL, GENERATION = "config.json", "generation_config.json"
 
+VOCABULARIES = ("vocab_size", "decoder_vocab_size", "tgt_vocab_size")
+"""The keys of the number of tokens in the answers of an encoder-decoder: in most models, that in prompts."""
+
 _NEUTRAL: dict[str, Any] = {
     "constraints": None, "diversity_penalty": 0.0, "dola_layers": None, "force_words_ids": None, "guidance_scale": 1.0,
     "max_time": None, "num_beam_groups": 1, "num_beams": 1, "num_return_sequences": 1, "penalty_alpha": 0.0,

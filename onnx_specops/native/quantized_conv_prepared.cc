@@ -218,8 +218,18 @@ std::vector<std::int8_t> ordered(const Layer& layer, const Prepared& out, std::i
   return numbers;
 }
 
+// Packs the weights of each part, whose depth is `all_depth`.
+void pack_parts(const Layer& layer, decltype(Kernels::packed_bytes) bytes, decltype(Kernels::pack) pack, Prepared& out) {
+  out.stride = up(bytes(layer.part, out.all_depth), 64);
+  auto* const to = static_cast<std::uint8_t*>(reserve(out.stride * layer.parts, out));
+  for (std::int64_t g = 0; g < layer.parts; ++g) {
+    pack(ordered(layer, out, g, out.all_depth).data(), layer.part, out.all_depth, to + g * out.stride);
+  }
+}
+
 // Packs the weights as bytes, and returns whether products of bytes are faster.
 bool make_narrow(const Layer& layer, Prepared& out) {
+  if (kernels().multiply_narrow == nullptr || out.widened) return false;
   const std::int64_t used = layer.depth * layer.merged, depth = up(used, block_depth);
   std::vector<Narrow> found;
   for (std::int64_t g = 0; g < layer.parts; ++g) {
@@ -235,6 +245,7 @@ bool make_narrow(const Layer& layer, Prepared& out) {
 // Packs the weights for products whose activations are checked, and returns whether these are faster.
 bool make_checked(const Layer& layer, Prepared& out) {
   const Kernels& kernels = byte_conv::kernels();
+  if (kernels.multiply_checked == nullptr) return false;
   const std::int64_t depth = up(layer.depth * layer.merged, depth_unit);
   // Most activations are close to the zero point.
   const bool small = std::all_of(out.x_zeros.begin(), out.x_zeros.end(), [](std::uint8_t zero) { return zero == 0; });
@@ -244,11 +255,7 @@ bool make_checked(const Layer& layer, Prepared& out) {
   out.widened = false;
   out.copied = layer.taps > 1 || layer.part_channels % depth_unit != 0;
   out.depth = out.all_depth = depth;
-  out.stride = up(kernels.checked_bytes(layer.part, depth), 64);
-  auto* const to = static_cast<std::uint8_t*>(reserve(out.stride * layer.parts, out));
-  for (std::int64_t g = 0; g < layer.parts; ++g) {
-    kernels.pack_checked(ordered(layer, out, g, depth).data(), layer.part, depth, to + g * out.stride);
-  }
+  pack_parts(layer, kernels.checked_bytes, kernels.pack_checked, out);
   return true;
 }
 
@@ -258,11 +265,7 @@ void make_products(const Layer& layer, Prepared& out) {
   out.wide = kernels.wide;
   out.depth = out.copied ? up(used, depth_unit) : layer.part_channels;
   out.all_depth = out.tiles ? out.tiles->depth() : out.copied ? out.depth : used;
-  out.stride = up(kernels.packed_bytes(layer.part, out.all_depth), 64);
-  auto* const to = static_cast<std::uint8_t*>(reserve(out.stride * layer.parts, out));
-  for (std::int64_t g = 0; g < layer.parts; ++g) {
-    kernels.pack(ordered(layer, out, g, out.all_depth).data(), layer.part, out.all_depth, to + g * out.stride);
-  }
+  pack_parts(layer, kernels.packed_bytes, kernels.pack, out);
 }
 
 }  // namespace
@@ -303,8 +306,7 @@ Prepared prepare(const Node& node, const std::vector<Input>& inputs, bool adds, 
     make_depthwise(node, layer, out);
   } else if (tile > 0) {
     make_winograd(layer, tile, out);
-  } else if (kernels.multiply_checked != nullptr && make_checked(layer, out)) {
-  } else if (!once || kernels.multiply_narrow == nullptr || out.widened || !make_narrow(layer, out)) {  // its order is found once
+  } else if (!make_checked(layer, out) && !(once && make_narrow(layer, out))) {  // the order of narrow products is found once
     make_products(layer, out);
   }
   return out;

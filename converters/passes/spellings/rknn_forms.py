@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 
 import onnx_ir as ir
 
+from converters.passes.sizes import parts_of_split
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 
@@ -38,16 +39,11 @@ class SlicedProducts(Workaround):
     operators = frozenset(("Split",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x = node.inputs[0]
-        if not isinstance(x, Value) or x.rank is None or not _is_product(x):
+        x, parts = node.inputs[0], parts_of_split(node)
+        if x is None or parts is None or not _is_product(x):
             return None
-        axis = node.attributes.get_int("axis", 0) % x.rank
-        dims = [value.dims for value in node.outputs if isinstance(value, Value)]
-        sizes = [of_value[axis] for of_value in dims if of_value is not None]
-        known = [size for size in sizes if size is not None]
-        if len(known) != len(node.outputs):
-            return None
-        return [op.Slice(x, [start], [end], [axis]) for start, end in pairwise(accumulate(known, initial=0))]
+        axis, sizes = parts
+        return [op.Slice(x, [start], [end], [axis]) for start, end in pairwise(accumulate(sizes, initial=0))]
 
 
 def _is_product(value: ir.Value) -> bool:

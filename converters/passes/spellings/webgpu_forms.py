@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.sizes import parts_of_split
 from converters.passes.workaround import Workaround, again
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array, constant_list
@@ -297,15 +298,11 @@ class NestedSplits(Workaround):
     operators = frozenset(("Split",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x = node.inputs[0]
-        if not isinstance(x, Value) or x.rank is None or len(node.outputs) <= _MOST_RESULTS:
+        x, parts = node.inputs[0], parts_of_split(node)
+        if not isinstance(x, Value) or parts is None or len(node.outputs) <= _MOST_RESULTS:
             return None
-        axis = node.attributes.get_int("axis", 0) % x.rank
-        dims = [value.dims for value in node.outputs if isinstance(value, Value)]
-        sizes = [of_value[axis] for of_value in dims if of_value is not None]
-        if len(sizes) != len(node.outputs) or None in sizes:
-            return None
-        return _parts(op, x, [size or 0 for size in sizes], axis)
+        axis, sizes = parts
+        return _parts(op, x, sizes, axis)
 
 
 def _parts(op: Builder, x: Value, sizes: list[int], axis: int) -> list[Value]:
