@@ -45,8 +45,9 @@ _OVERLOOKED = re.compile(
     r"|\(Interpolate, id \d+\): its axes are \[(?:\d+, )*(?P<axis>\d+), (?:\d+, )*(?P=axis)[,\]]"
     r"|running Squeeze node.* Dimension of input \d+ must be 1 instead of"
 )
-# OpenVINO's message for windows of a pooling that are larger than its padded data.
-_LARGER = "larger than the data shape after padding"
+# OpenVINO's messages for windows of a pooling that are larger than its padded data, and for matrices that do not match. The
+# CPU plugin accepts both if the dimensions are unknown. It checks the matrices unless it multiplies integers.
+_MISMATCH = re.compile("larger than the data shape after padding|Incompatible MatMul matrix dimension")
 _IGNORED_LEVELS = 65536
 """The levels of a FakeQuantize that the CPU plugin ignores, see the table of departures."""
 _LARGE = 88
@@ -346,10 +347,10 @@ def is_invalid(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
         if not isinstance(layer, Layer) or not apart <= recipe.needing([place]):
             continue
         own = {departure.name for departure in _departures_of(layer)} & {"larger windows", "negative sizes"}
-        alone = _alone_after(recipe, place, judge) if own else None
+        alone = _alone_after(recipe, place, judge) if own or layer.operation == "MatMul" else None
         if alone is None:
             continue
-        if "larger windows" in own and _is_larger(judge.openvinos(alone.static())):
+        if "negative sizes" not in own and _is_mismatch(judge.openvinos(alone.static())):
             return True
         target = alone.nodes[alone.layers()[0].inputs[1][0]] if "negative sizes" in own else None
         if isinstance(target, Leaf) and target.array is not None and (target.array < 0).any():
@@ -357,8 +358,8 @@ def is_invalid(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     return False
 
 
-def _is_larger(answer: list[np.ndarray] | OracleError) -> bool:
-    return isinstance(answer, OracleError) and _LARGER in str(answer)
+def _is_mismatch(answer: list[np.ndarray] | OracleError) -> bool:
+    return isinstance(answer, OracleError) and _MISMATCH.search(str(answer)) is not None
 
 
 def _alone_after(recipe: Recipe, place: int, judge: Judge) -> Recipe | None:

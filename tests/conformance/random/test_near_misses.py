@@ -487,6 +487,38 @@ def test_windows_larger_than_the_data_explain_only_results_that_depend_on_them(o
         assert is_invalid(recipe, Verdict("parts", apart=frozenset(apart)), judge) == excused
 
 
+@pytest.mark.parametrize(("inner", "excused"), [(1, True), (32, False)])
+def test_quantized_matrices_that_do_not_match_are_departures(inner: int, excused: bool, oracle: Oracle) -> None:
+    """OpenVINO does not compare unknown dimensions, and multiplies integers of other matrices."""
+    low, high = (Leaf("f32", np.array(limit, np.float32), (), constant=True) for limit in (-0.5, 0.5))
+    codes = np.random.default_rng(0).integers(-90, 90, (10, inner)).astype(np.int8)
+    recipe = Recipe(
+        (
+            Leaf("f32", np.linspace(-1, 1, 64, dtype=np.float32).reshape(2, 32), (2, -1)),
+            low,
+            high,
+            Layer(
+                "FakeQuantize",
+                "opset1",
+                ((0, 0), (1, 0), (2, 0), (1, 0), (2, 0)),
+                {"levels": 256, "auto_broadcast": "numpy"},
+            ),
+            Leaf("i8", codes, codes.shape, constant=True),
+            Layer("Convert", "opset1", ((4, 0),), {"destination_type": "f32"}),
+            Leaf("f32", np.full((10, 1), 0.01, np.float32), (10, 1), constant=True),
+            Layer("Multiply", "opset1", ((5, 0), (6, 0)), {"auto_broadcast": "numpy"}),
+            Layer("MatMul", "opset1", ((3, 0), (7, 0)), {"transpose_a": False, "transpose_b": True}),
+        ),
+        ((8, 0),),
+    )
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.suspect == excused, verdict
+    assert is_invalid(recipe, Verdict("fails", "Name:'v8/MatMul'"), judge) == excused
+    if excused:
+        assert explain(recipe, verdict, judge).kind == "departure"
+
+
 @pytest.mark.parametrize(("size", "excused"), [(24, True), (1, False)])
 def test_limits_larger_than_data_of_unknown_dimensions_are_departures(size: int, excused: bool, oracle: Oracle) -> None:
     """OpenVINO accesses memory out of bounds."""
