@@ -222,8 +222,10 @@ def broadcast_1(
     *,
     mode: Literal["numpy", "explicit", "none"] = "none",
 ):
-    """Broadcast-1: OpenVINO writes ``none`` for the explicit mode, and a mapping without effect for ``numpy``."""
-    return _broadcast(op, data, target_shape, axes_mapping, explicit=mode != "numpy")
+    """Broadcast-1: OpenVINO writes ``none`` for the explicit mode, and a mapping without effect for ``numpy``. Without a
+    mapping, every mode is ``numpy``.
+    """
+    return _broadcast(op, data, target_shape, axes_mapping, explicit=mode != "numpy" and axes_mapping is not None)
 
 
 @rule(

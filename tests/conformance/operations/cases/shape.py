@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, of_no_bytes, ramp, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, of_no_bytes, ramp, replaced, static
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 
@@ -139,6 +139,11 @@ def _broadcast():
                    np.array([0], I32)], "EXPLICIT")  # fmt: skip
         yield case(version, "explicit-run-time-mapping", [dynamic(ramp(2), ramp(3)), np.array([2, 3]),
                    static(np.array([0]), np.array([1]))], "EXPLICIT")  # fmt: skip
+    for name, stated in (("no-mode", ""), ("explicit-without-mapping", ' mode="explicit"')):  # opset3 writes no mapping
+        inputs = [dynamic(ramp(3, 1)), np.array([2, 3, 4])]
+        later = layer_case("Broadcast", "opset1", "broadcast", name, inputs, opset="opset3")
+        unnamed = replaced(later, ' mode="numpy"', stated)
+        yield replaced(unnamed, 'type="Broadcast" version="opset3"', 'type="Broadcast" version="opset1"')
     yield case("opset3", "bidirectional", [dynamic(ramp(3, 1), ramp(1, 1)), np.array([2, 1, 4])], "BIDIRECTIONAL")
     yield case("opset3", "bidirectional-longer-data", [dynamic(ramp(2, 3, 1)), np.array([4])], "BIDIRECTIONAL")
     yield case("opset3", "bidirectional-at-run-time", [dynamic(ramp(3, 1), ramp(2, 4)), static(np.array([1, 4], I32), np.array([2, 1], I32))],
