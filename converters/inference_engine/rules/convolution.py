@@ -6,8 +6,6 @@ import math
 from dataclasses import replace
 from typing import Literal
 
-import onnx_ir as ir
-
 from converters.errors import Malformed
 from converters.inference_engine.rule import layer, shaped
 from converters.inference_engine.rules._windows import Windows, same_padding, stated_sizes
@@ -138,8 +136,7 @@ def binary_convolution(
     input: int,
     group: int = 1,
 ):
-    """BinaryConvolution: the weights are bits, ``[output, input, ...]``. Data above 0 is 1, and other data 0."""
-    data = op.Cast(op.Greater(data, 0.0), to=ir.DataType.FLOAT)
+    """BinaryConvolution: the weights are bits, ``[output, input, ...]``."""
     kernel = windows.sizes()
     _check(data, len(kernel), group, output)
     shape = [output, input // group, *kernel]

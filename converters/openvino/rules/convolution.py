@@ -133,7 +133,7 @@ def binary_convolution(
     mode: Literal["xnor-popcount"],
     pad_value: float,
 ):
-    """BinaryConvolution-1: 0 and 1 represent -1 and 1, and XNOR is their product.
+    """BinaryConvolution-1: 0 and 1 represent -1 and 1, and XNOR is their product. Data above 0 is 1, and other data 0.
 
     The bit order of its kernel is reversed from other u1 constants: the first bit is a byte's lowest. A ``pad_value`` of 0
     adds nothing to the sums, 1 represents 1, and any other number -1.
@@ -141,7 +141,7 @@ def binary_convolution(
     at = sliding.window()
 
     def compute(x: Value) -> Value:
-        x = op.Sub(op.Mul(x, 2), 1)
+        x = op.Where(op.Greater(x, 0), op.const(1, x.dtype), op.const(-1, x.dtype))
         w = _signs(op, kernel, x)
         if pad_value == 0:
             return _convolve(op, x, w, at, 1)

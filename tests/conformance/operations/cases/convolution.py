@@ -256,6 +256,14 @@ def _binaries():
         }  # fmt: skip
         inputs = [static(_bits(*data)), _packed(*kernel)]
         yield layer_case("BinaryConvolution", "opset1", "binary_convolution", name, inputs, attributes)
+    # The specification only allows 0 and 1.
+    others = np.random.default_rng(4).choice(
+        np.array([-2, -0.3, 0, 1e-40, 0.3, 3, np.inf, -np.inf, np.nan], np.float32), (2, 8, 5, 6)
+    )
+    attributes = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1], "mode": "xnor-popcount",
+                  "pad_value": 0.0, "auto_pad": "explicit"}  # fmt: skip
+    inputs = [static(others), _packed(8, 8, 3, 3)]
+    yield layer_case("BinaryConvolution", "opset1", "binary_convolution", "other-numbers", inputs, attributes)
 
 
 def _offsets(*shape, scale=1.5, dtype=np.float32):
