@@ -20,6 +20,7 @@ from tests.conformance.random.noise import (
     misshapen,
     noisy,
     of_levels,
+    of_rounded_inputs,
     overflown,
     takes_from_nothing,
     tied,
@@ -75,7 +76,8 @@ class Explanation:
             They change as much when its inputs change in their last digits, when it runs again, when results are added or
             removed, when dimensions become known, or when the model is restated. Or they differ from the shapes that
             OpenVINO infers, or from its results layer by layer. Or they are elements of an empty tensor. Or
-            numbers are halfway between two integers or two levels of a FakeQuantize, or sums or inputs overflow.
+            numbers are halfway between two integers or two levels of a FakeQuantize, or sums or inputs overflow, or float16
+            rounds inputs to numbers for which OpenVINO agrees with us.
             ``"found"``: a finding.
         recipe: the smallest model that shows the difference.
         verdict: the verdict on that model.
@@ -150,6 +152,8 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if unset(recipe, verdict, judge) or overflown(recipe, judge) or agrees_result_by_result(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     if of_levels(recipe, verdict, judge) or depends_on_known_dimensions(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
+    if of_rounded_inputs(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     return Explanation("found", recipe, verdict)
 

@@ -22,7 +22,7 @@ from tests.conformance.random.near.changes import CHANGES, another_attribute, an
 from tests.conformance.random.near.enclosing import enclosed
 from tests.conformance.random.near.networks import FOLDER, check, names, network
 from tests.conformance.random.near.reading import recipe_of
-from tests.conformance.random.noise import beyond_float16, depends_on_known_dimensions, noisy, of_levels
+from tests.conformance.random.noise import beyond_float16, depends_on_known_dimensions, noisy, of_levels, of_rounded_inputs
 from tests.conformance.random.options import BY_NAME, TARGETED
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, build
 from tests.onnx_specops.ops.gated_delta_layers import arrays, layers
@@ -291,6 +291,19 @@ def test_inputs_beyond_float16_are_noise(largest: float, excused: bool, oracle: 
     assert judge.judge(recipe).suspect == excused
     assert beyond_float16(recipe, judge) == excused
     assert not beyond_float16(recipe, Judge(oracle))
+
+
+@pytest.mark.parametrize(("number", "excused"), [(0.4 + 1e-5, True), (0.41, False)])
+def test_remainders_of_numbers_that_float16_rounds_are_noise(number: float, excused: bool, oracle: Oracle) -> None:
+    """The remainder of 0.40001 and 0.2 is 0.00001, and 0 in float16."""
+    data, divisor = np.array([[number, -0.7]], np.float32), np.array([[0.2]], np.float32)
+    layers = Layer("Mod", "opset1", ((0, 0), (1, 0)), {"auto_broadcast": "numpy"}), Layer("Sign", "opset1", ((2, 0),), {})
+    recipe = Recipe((Leaf("f32", data, (1, 2)), Leaf("f32", divisor, (1, 1), constant=True), *layers), ((3, 0),))
+    judge = Judge(oracle, BY_NAME["float16"])
+    verdict = judge.judge(recipe)
+    assert verdict.suspect == excused, verdict
+    assert not excused or of_rounded_inputs(recipe, verdict, judge)
+    assert not of_rounded_inputs(recipe, verdict, Judge(oracle))
 
 
 @pytest.mark.parametrize(("scale", "excused"), [(1e-3, True), (2e-3, False)])
