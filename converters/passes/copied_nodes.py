@@ -99,21 +99,33 @@ def loaded_copy(value: ir.Value) -> ir.Value:
     return copy
 
 
-def copy_outputs(graph: ir.Graph, is_copied: Callable[[ir.Value], bool], suffix: str) -> bool:
+def copy_outputs(
+    graph: ir.Graph, is_copied: Callable[[ir.Value], bool], suffix: str, operator: str = "Identity", count: int = 1
+) -> bool:
     """Copy the outputs of a model's graph for which a function returns true; return whether there are any."""
     found = [index for index, value in enumerate(graph.outputs) if is_copied(value)]
     names = Names.of(graph) if found else Names()
     for index in found:
-        copy_output(graph, index, names, suffix)
+        copy_output(graph, index, names, suffix, operator, count)
     return bool(found)
 
 
-def copy_output(graph: ir.Graph, index: int, names: Names, suffix: str, operator: str = "Identity") -> None:
-    """Return a copy of an output of a graph, by an operator. The copy has the output's name, and the output a new one."""
+def copy_output(graph: ir.Graph, index: int, names: Names, suffix: str, operator: str = "Identity", count: int = 1) -> None:
+    """Return a copy of an output of a graph. The copy has the output's name, and the output a new one.
+
+    Args:
+        graph: the graph.
+        index: the index of the output.
+        names: the names of the graph.
+        suffix: the suffix of the output's new name.
+        operator: the operator that copies.
+        count: the number of its inputs, all of which are the output.
+    """
     value = graph.outputs[index]
     producer = value.producer()
     assert producer is not None
     name, value.name = value.name, names.unique(f"{value.name}_{suffix}")
     copy = Value(name=name, type=value.type, shape=value.shape)
-    graph.insert_after(producer, ir.Node("", operator, [value], outputs=[copy], name=names.unique(f"{name}_copied")))
+    node = ir.Node("", operator, [value] * count, outputs=[copy], name=names.unique(f"{name}_copied"))
+    graph.insert_after(producer, node)
     graph.outputs[index] = copy

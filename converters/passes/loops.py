@@ -59,15 +59,18 @@ def iterations(loop: ir.Node, most: int) -> int | None:
     return None
 
 
-def most_iterations(loop: ir.Node, most: int) -> int | None:
-    """Return a number of iterations, from 1 to ``most``, that a Loop never exceeds; ``None`` for another or an unknown one.
+def most_iterations(loop: ir.Node, most: int) -> tuple[int, bool] | None:
+    """Return a number of iterations, from 1 to ``most``, that a Loop never exceeds, and whether it always reaches it.
 
-    It is the constant trip count, or a counter ends the Loop, whatever the rest of the condition is.
+    It is the constant trip count, or a counter ends the Loop, whatever the rest of the condition is. ``None`` for another or
+    an unknown number.
     """
     trips = None if loop.inputs[0] is None else constant_list(loop.inputs[0])
+    is_exact = _starts(loop.inputs[1]) and (loop.inputs[0] is None or trips is not None)
     for count, goes_on in _conditions(loop, min([most, *(trips or [])])):
+        is_exact = is_exact and goes_on is not None
         if goes_on is False or [count] == trips:
-            return count
+            return count, is_exact
     return None
 
 

@@ -669,6 +669,13 @@ def backward_slices(node: ir.Node) -> bool:
     )
 
 
+@limit("Slice", "with negative or computed steps")
+def backward_or_computed_steps(node: ir.Node) -> bool:
+    """Match steps of which one is negative or not a constant."""
+    steps = _constant(node, 4)
+    return _given(node, 4) and (steps is None or bool((steps < 0).any()))
+
+
 _UNKNOWN_SIZE = 2**31
 """The assumed size of an unknown dimension. Only larger numbers, such as the largest int64, are beyond its last element."""
 

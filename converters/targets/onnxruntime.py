@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.targets import limits
 from converters.targets.assumptions import DISTINCT_INDICES, HALF_ANGLES, HALF_TIES
-from converters.targets.target import Target
+from converters.targets.target import SELECTIONS, Target
 from onnx_specops.building import OPSET
 from onnx_specops.graphs import all_nodes
 
@@ -133,8 +133,7 @@ QNN = Target(
         "merged elements",
         "merged lines",
         "merged axes",
-        "Where for If",
-        "Where for Loop",
+        *SELECTIONS,
         "wrapped angles",
         "unrolled Loop",
         "ArgMax",
@@ -187,8 +186,7 @@ WEBGPU = Target(
         "MatMul for NonMaxSuppression",
         "MatMul for RoiAlign",
         "sums for LRN",
-        "Where for If",
-        "Where for Loop",
+        *SELECTIONS,
         "unrolled Loop",
         "ArgMax",
         "binary operators",

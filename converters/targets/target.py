@@ -14,6 +14,7 @@ Spelling = Literal[
     "added bias of volumes",
     "stated windows",
     "copied volumes",
+    "separate outputs",
     "4D InstanceNormalization",
     "ArgMax",
     "flat NonZero",
@@ -166,6 +167,7 @@ Spelling = Literal[
     "Conv for ConvTranspose",
     "Pad before Conv",
     "Gather for edges",
+    "Gather for every reflection",
     "Concat for ends",
     "Concat for integer Pad",
     "Atan for Acos",
@@ -214,6 +216,9 @@ Spelling = Literal[
     "unseeded RandomUniform",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
+
+SELECTIONS: tuple[Spelling, ...] = ("Where for If", "Where for Loop")
+"""The spellings of If and Loop for programs without control flow."""
 
 CONTROL_FLOW = frozenset(("If", "Loop", "Scan"))
 """The operators with graphs as attributes."""

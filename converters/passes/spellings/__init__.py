@@ -49,7 +49,7 @@ from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
 from converters.passes.spellings.masks import LookedUpMasks
 from converters.passes.spellings.matrices import MatricesOnly, TransposedBatches, VectorsToMatrices
 from converters.passes.spellings.merged_directions import MergeDirections
-from converters.passes.spellings.mnn_forms import CopiedVolumes, StateWindows
+from converters.passes.spellings.mnn_forms import CopiedVolumes, SeparateOutputs, StateWindows
 from converters.passes.spellings.ncnn_forms import (
     BiasedNormalization,
     ConcatForTile,
@@ -85,6 +85,8 @@ from converters.passes.spellings.overflow import ClippedTanh, ExpandedLogSoftmax
 from converters.passes.spellings.padding import (
     CountedPads,
     ExplicitPads,
+    GatheredEdges,
+    GatheredReflection,
     SlicedConvTranspose,
     SymmetricPads,
     SymmetricPads1D,
@@ -99,7 +101,6 @@ from converters.passes.spellings.qnn_forms import (
     ExpandedSoftplus,
     FiveDimensions,
     FloorPooling,
-    GatheredEdges,
     KernelsOfStrides,
     MaxBeforePad,
     PadBeforeConv,
@@ -299,6 +300,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Conv for AveragePool": ConvForAveragePool,
     "Pad before Conv": PadBeforeConv,
     "Gather for edges": GatheredEdges,
+    "Gather for every reflection": GatheredReflection,
     "Concat for ends": ConcatenatedEnds,
     "Concat for integer Pad": ConcatenatedPads,
     "Atan for Acos": ArcTangents,
@@ -398,6 +400,7 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "added bias of volumes": AddedBiasOfVolumes,
     "stated windows": StateWindows,
     "copied volumes": CopiedVolumes,
+    "separate outputs": SeparateOutputs,
 }
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 

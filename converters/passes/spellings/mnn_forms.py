@@ -11,6 +11,7 @@ from onnx_specops.graphs import all_nodes
 _POOLINGS = frozenset(("AveragePool", "LpPool", "MaxPool"))
 _FUSED = frozenset(("BatchNormalization", "Clip", "Relu"))
 _RANK_OF_VOLUMES = 5
+_MERGED = frozenset(("Add", "Div", "Gemm", "MatMul", "Max", "Min", "Mul", "Pow", "Sub"))
 
 
 class StateWindows(InPlacePass):
@@ -43,6 +44,24 @@ class CopiedVolumes(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         return PassResult(model, modified=copy_outputs(model.graph, _is_volume, "of_volume"))
+
+
+class SeparateOutputs(InPlacePass):
+    """Copy an output of the model that an arithmetic operator of two tensors computes and other operators read.
+
+    The copy is the maximum of the output and itself. MNN (3.6) merges these operators with the next one, such as Relu. It
+    then lacks the output, or returns the result of the next operator, or reads a constant matrix in another layout.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        return PassResult(model, modified=copy_outputs(model.graph, _is_read, "read", "Max", 2))
+
+
+def _is_read(value: ir.Value) -> bool:
+    node = value.producer()
+    if node is None or node.domain or node.op_type not in _MERGED or value.dtype != ir.DataType.FLOAT:
+        return False
+    return bool(value.uses())
 
 
 def _is_volume(value: ir.Value) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
+from converters.passes.spellings.padding import GatheredPads
 from converters.passes.spellings.scalars import BROADCASTING
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
@@ -211,31 +211,12 @@ class TransposedConvolutionsOfImages(Workaround):
         return [op.Squeeze(images, [2])]
 
 
-class GatheredReflections(Workaround):
+class GatheredReflections(GatheredPads):
     """Convert Pad with the mode reflect or edge to Gather if it pads volumes, channels or batches. OpenCV 4.14 pads
     images only."""
 
-    operators = frozenset(("Pad",))
-
-    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x, pads = node.inputs[0], constant_list(node.inputs[1])
-        mode = node.attributes.get_string("mode", "constant")
-        if not isinstance(x, Value) or x.dims is None or not pads or min(pads) < 0 or mode not in ("edge", "reflect"):
-            return None
-        if len(node.inputs) > 3 and node.inputs[3] is not None:
-            return None
-        rank = len(x.dims)
-        padded = [axis for axis in range(rank) if pads[axis] or pads[axis + rank]]
-        if rank <= 4 and all(axis >= 2 for axis in padded):
-            return None
-        if any(not x.dims[axis] for axis in padded):
-            return None
-        result = x
-        for axis in padded:
-            size, around = x.dims[axis] or 0, (pads[axis], pads[axis + rank])
-            places = np.pad(np.arange(size), around, mode="edge" if mode == "edge" else "reflect")
-            result = op.Gather(result, places.astype(np.int64), axis=axis)
-        return [result]
+    def converted(self, mode: str, rank: int, padded: Sequence[int]) -> bool:
+        return rank > 4 or any(axis < 2 for axis in padded)
 
 
 def _is_logic(node: ir.Node | None) -> bool:

@@ -22,6 +22,55 @@ def constant_pads(node: ir.Node) -> tuple[list[int], ir.Value | None] | None:
     return ends, number
 
 
+class GatheredPads(Workaround):
+    """Convert some Pads that repeat elements of the data to a Gather of each padded axis."""
+
+    operators = frozenset(("Pad",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, pads = node.inputs[0], constant_list(node.inputs[1])
+        mode = node.attributes.get_string("mode", "constant")
+        if not isinstance(x, Value) or x.dims is None or not pads or min(pads) < 0 or mode not in ("edge", "reflect"):
+            return None
+        if len(node.inputs) > 3 and node.inputs[3] is not None:
+            return None
+        rank = len(x.dims)
+        padded = [axis for axis in range(rank) if pads[axis] or pads[axis + rank]]
+        if not self.converted(mode, rank, padded) or any(not x.dims[axis] for axis in padded):
+            return None
+        result = x
+        for axis in padded:
+            around = (pads[axis], pads[axis + rank])
+            places = np.pad(np.arange(x.dims[axis] or 0), around, mode="edge" if mode == "edge" else "reflect")
+            result = op.Gather(result, places.astype(np.int64), axis=axis)
+        return [result]
+
+    def converted(self, mode: str, rank: int, padded: Sequence[int]) -> bool:
+        """Return whether Gather replaces a Pad of some axes."""
+        raise NotImplementedError
+
+
+class GatheredReflection(GatheredPads):
+    """Convert Pad with the mode reflect to Gather.
+
+    IREE (3.13) does not compile 16 or more elements of padding along a single axis. Conditions: known dimensions, and
+    constant pads that are not negative.
+    """
+
+    def converted(self, mode: str, rank: int, padded: Sequence[int]) -> bool:
+        return mode == "reflect"
+
+
+class GatheredEdges(GatheredPads):
+    """Convert Pad with the mode edge along the last axis to Gather.
+
+    QNN's HTP (2.7) pads with wrong numbers. Conditions: known dimensions, and constant pads that are not negative.
+    """
+
+    def converted(self, mode: str, rank: int, padded: Sequence[int]) -> bool:
+        return mode == "edge" and rank - 1 in padded
+
+
 class ExplicitPads(Workaround):
     """Convert ``output_shape`` to the equivalent ``pads`` and ``output_padding`` if the sizes are known.
 

@@ -15,7 +15,7 @@ from converters.passes.spellings.resize_matrices import ResizeOfNcnn
 from converters.passes.workaround import Workaround, again
 from converters.targets.limits import free_scales
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import attributes_of, constant_array, constant_list, producer_of
+from onnx_specops.graphs import attributes_of, constant_array, producer_of
 
 _IMAGE = 4
 
@@ -186,31 +186,6 @@ class ConvForAveragePool(Workaround):
         weights = np.full((channels, 1, *kernel), 1 / (kernel[0] * kernel[1]), np.float32)
         means = op.Conv(x, op.const(weights), group=channels, pads=pads, strides=strides, kernel_shape=kernel)
         return [means if counted else op.Mul(means, op.const(factors.reshape(1, 1, *counts).astype(np.float32)))]
-
-
-class GatheredEdges(Workaround):
-    """Convert Pad with the mode edge along the last axis to Gather.
-
-    QNN's HTP (2.7) pads with wrong numbers. Conditions: known dimensions, and constant pads that are not negative.
-    """
-
-    operators = frozenset(("Pad",))
-
-    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x, pads = node.inputs[0], constant_list(node.inputs[1])
-        if node.attributes.get_string("mode", "constant") != "edge" or not pads or min(pads) < 0:
-            return None
-        if not isinstance(x, Value) or x.dims is None or (len(node.inputs) > 3 and node.inputs[3] is not None):
-            return None
-        rank = len(x.dims)
-        padded = [axis for axis in range(rank) if pads[axis] or pads[axis + rank]]
-        if rank - 1 not in padded or not all(x.dims[axis] for axis in padded):
-            return None
-        result = x
-        for axis in padded:
-            places = np.pad(np.arange(x.dims[axis] or 0), (pads[axis], pads[axis + rank]), mode="edge")
-            result = op.Gather(result, places.astype(np.int64), axis=axis)
-        return [result]
 
 
 class ConcatenatedEnds(Workaround):

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnx_ir.passes import PassResult
 
 from converters.passes.copied_nodes import emitted
-from converters.passes.loops import iterations, most_iterations
+from converters.passes.loops import most_iterations
 from converters.passes.spellings.selected_branches import SelectedBranches, is_unsafe, selected, selects
 from converters.passes.workaround import InnerFirst
 from onnx_specops.building import Builder, Value
@@ -43,13 +43,13 @@ class SelectedIterations(InnerFirst):
             return None
         if any(is_unsafe(inner) for inner in body) or any(not selects(state, state) for state in states):
             return None
-        most = _NODES // max(len(body), 1)
-        if iterations(node, most) is not None:
-            return None  # it does not end early
-        count = most_iterations(node, most)
+        limit = most_iterations(node, _NODES // max(len(body), 1))
+        if limit is None or limit[1]:
+            return None  # its number of iterations has no limit, or it does not end early
+        count = limit[0]
         active = start if isinstance(start, Value) and first is None else None
         before: list[Any] = list(node.inputs[2:])
-        if count is None or (active is not None and any(not selects(*pair) for pair in zip(before, states, strict=True))):
+        if active is not None and any(not selects(*pair) for pair in zip(before, states, strict=True)):
             return None
         active = None if active is None else _scalar(op, active)
         final = before

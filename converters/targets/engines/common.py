@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from converters.targets.target import Spelling, Target
+from converters.targets.target import SELECTIONS, Spelling, Target
 
 COMMON: tuple[Spelling, ...] = (
     "MatMul for bags",
@@ -23,6 +23,6 @@ COMPILED = Target(
     opsets=(11, 21),
     static=True,
     control_flow=frozenset(),
-    spellings=("Where for If", "Where for Loop", *COMMON),
+    spellings=(*SELECTIONS, *COMMON),
 )
 """The common properties of engines without dynamic shapes. Engines that were not measured get those that others need."""

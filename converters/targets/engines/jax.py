@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from converters.targets import limits
 from converters.targets.engines.common import COMMON
-from converters.targets.target import Target
+from converters.targets.target import SELECTIONS, Target
 
 _JAX = """
     Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BatchNormalization BitShift Cast Ceil Clip
@@ -30,8 +30,7 @@ JAX = Target(
         "MatMul for RoiAlign",
         "Conv for ConvTranspose",
         "unrolled recurrence",
-        "Where for If",
-        "Where for Loop",
+        *SELECTIONS,
         *COMMON,
         "Gather for reversed Slice",
         "bounded Slice",

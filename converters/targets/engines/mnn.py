@@ -68,6 +68,7 @@ MNN = Target(
         "added bias of volumes",
         "stated windows",
         "copied volumes",
+        "separate outputs",
         "unfused RMS normalization",
         "whole addends",
         "ConvTranspose for Col2Im",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from converters.targets import limits
 from converters.targets.assumptions import TIES
 from converters.targets.engines.common import COMMON
-from converters.targets.target import Target
+from converters.targets.target import SELECTIONS, Target
 
 _NOT_IN_ONNX2TORCH = """
     Acosh Asinh Atanh Bernoulli BitShift Compress ConcatFromSequence ConvInteger Cosh DequantizeLinear Det
@@ -31,8 +31,7 @@ ONNX2TORCH = Target(
     assumptions=(TIES,),
     control_flow=frozenset(),
     spellings=(
-        "Where for If",
-        "Where for Loop",
+        *SELECTIONS,
         "unrolled recurrence",
         *COMMON,
         "wrapped integers",

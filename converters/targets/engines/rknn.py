@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from converters.targets.engines.common import COMMON, COMPILED
+from converters.targets.target import SELECTIONS
 
 RKNN = replace(
     COMPILED,
@@ -12,6 +13,6 @@ RKNN = replace(
     title="Rockchip's RKNN toolkit",
     evidence="rknn-toolkit2 2.5 (its simulator)",
     opsets=(12, 19),
-    spellings=("Where for If", "Where for Loop", *COMMON, "selected int64", "Slice for Split"),
+    spellings=(*SELECTIONS, *COMMON, "selected int64", "Slice for Split"),
     command='`rknn.api.RKNN().load_onnx("model.onnx")`',
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from converters.targets import limits
 from converters.targets.assumptions import NUMBERS_ONLY
 from converters.targets.engines.common import COMPILED
+from converters.targets.target import SELECTIONS
 
 _NOT_IN_TINYGRAD = """
     Bernoulli BitCast BitShift Col2Im ConcatFromSequence CumProd DFT DeformConv Det GRU GlobalLpPool GridSample LSTM LpPool
@@ -30,8 +31,7 @@ TINYGRAD = replace(
         "MatMul for NonMaxSuppression",
         "MatMul for RoiAlign",
         "MatMul for bags",
-        "Where for If",
-        "Where for Loop",
+        *SELECTIONS,
         "unrolled Loop",
         "unrolled recurrence",
         "sorted TopK",

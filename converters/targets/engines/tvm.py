@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from converters.targets import limits
 from converters.targets.engines.common import COMMON, COMPILED
+from converters.targets.target import SELECTIONS
 
 _NOT_IN_TVM = """
     Bernoulli BitCast BlackmanWindow CenterCropPad Celu Col2Im ConvInteger CumProd DFT DeformConv Det GRU HammingWindow
@@ -31,8 +32,7 @@ TVM = replace(
         limits.unknown_dimensions,
     ),
     spellings=(
-        "Where for If",
-        "Where for Loop",
+        *SELECTIONS,
         "unrolled recurrence",
         *COMMON,
         "MatMul for DFT",

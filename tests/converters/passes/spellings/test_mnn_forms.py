@@ -49,3 +49,18 @@ def test_operators_without_windows_stay() -> None:
 )
 def test_outputs_of_volumes(emit: Any, array: np.ndarray, copied: bool) -> None:
     assert ("Identity" in operators(spelled("copied volumes", emit, array))) == copied
+
+
+@pytest.mark.parametrize(
+    ("emit", "copied"),
+    [
+        (lambda op, x: ((y := op.Add(x, x)), op.Relu(y)), True),
+        (lambda op, x: ((y := op.MatMul(x, np.eye(3, dtype=np.float32))), op.Sigmoid(y)), True),
+        (lambda op, x: (op.Add(x, x), op.Relu(x)), False),  # no other node reads it
+        (lambda op, x: ((y := op.Neg(x)), op.Relu(y)), False),  # not merged
+        (lambda op, x: ((y := op.Add(op.Cast(x, to=6), 1)), op.Neg(y)), False),  # integers
+        (lambda op, x: (op.Relu(op.Add(x, x)),), False),  # the sum is no output
+    ],
+)
+def test_outputs_that_other_nodes_read(emit: Any, copied: bool) -> None:
+    assert ("Max" in operators(spelled("separate outputs", emit, X))) == copied

@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes.spellings import SPELLINGS
-from converters.passes.spellings.padding import SlicedConvTranspose
+from converters.passes.spellings.padding import GatheredEdges, GatheredReflection, SlicedConvTranspose
 from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 from tests.converters.passes.spellings.spelled import X, spelled
 
@@ -127,3 +127,44 @@ def test_transposed_convolutions_with_uneven_padding(attributes: dict[str, Any],
         return op.ConvTranspose(x, op.const(weights), strides=[2, 2], kernel_shape=[3, 3], **attributes)
 
     assert rewritten(emit, floats("x", 2, 4, 5, 6), by=[SlicedConvTranspose()]) == found
+
+
+@pytest.mark.parametrize(
+    ("pads", "mode", "gathers"),
+    [
+        ([0, 1, 0, 2], "edge", 1),
+        ([0, 0, 0, 3], "edge", 1),
+        ([2, 1, 0, 0], "edge", 2),
+        ([2, 0, 1, 0], "edge", 0),
+        ([0, 1, 0, 2], "reflect", 0),
+        ([0, 1, 0, 2], "constant", 0),
+        ([0, -1, 0, 2], "edge", 0),
+    ],
+)
+def test_edges(pads: list[int], mode: str, gathers: int) -> None:
+    numbers = [np.arange(12, dtype=np.float32).reshape(3, 4)]
+    found = rewritten(lambda op, x: op.Pad(x, pads, mode=mode), floats("x", 3, 4), by=[GatheredEdges()], numbers=numbers)
+    assert found == (["Gather"] * gathers or ["Pad"])
+
+
+def test_edges_of_unknown_dimensions_stay() -> None:
+    numbers = [np.arange(12, dtype=np.float32).reshape(3, 4)]
+    emit = lambda op, x: op.Pad(x, [0, 1, 0, 2], mode="edge")  # noqa: E731
+    assert rewritten(emit, floats("x", 3, None), by=[GatheredEdges()], numbers=numbers) == ["Pad"]
+
+
+@pytest.mark.parametrize(
+    ("dims", "pads", "mode", "found"),
+    [
+        ((1, 2, 20), [0, 0, 16, 0, 0, 17], "reflect", ["Gather"]),
+        ((3, 4), [2, 1, 0, 0], "reflect", ["Gather"] * 2),
+        ((3, 4), [0, 1, 0, 2], "edge", ["Pad"]),
+        ((3, 4), [0, 1, 0, 2], "constant", ["Pad"]),
+        ((3, 4), [0, -1, 0, 2], "reflect", ["Pad"]),
+        ((3, None), [0, 1, 0, 2], "reflect", ["Pad"]),
+    ],
+)
+def test_every_reflection(dims: tuple[int | None, ...], pads: list[int], mode: str, found: list[str]) -> None:
+    numbers = [np.arange(40, dtype=np.float32)[: np.prod([dim or 4 for dim in dims])].reshape([dim or 4 for dim in dims])]
+    by = [GatheredReflection()]
+    assert rewritten(lambda op, x: op.Pad(x, pads, mode=mode), floats("x", *dims), by=by, numbers=numbers) == found

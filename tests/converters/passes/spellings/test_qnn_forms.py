@@ -14,7 +14,6 @@ from converters.passes.spellings.qnn_forms import (
     ExpandedSoftplus,
     FiveDimensions,
     FloorPooling,
-    GatheredEdges,
     KernelsOfStrides,
     MaxBeforePad,
     PadBeforeConv,
@@ -337,24 +336,6 @@ def test_another_scale_than_that_of_the_quantization(scale: np.float32, zero: np
     assert [name for name in names if not name.endswith("Linear")] == found
 
 
-@pytest.mark.parametrize(
-    ("pads", "mode", "gathers"),
-    [
-        ([0, 1, 0, 2], "edge", 1),
-        ([0, 0, 0, 3], "edge", 1),
-        ([2, 1, 0, 0], "edge", 2),
-        ([2, 0, 1, 0], "edge", 0),
-        ([0, 1, 0, 2], "reflect", 0),
-        ([0, 1, 0, 2], "constant", 0),
-        ([0, -1, 0, 2], "edge", 0),
-    ],
-)
-def test_edges(pads: list[int], mode: str, gathers: int) -> None:
-    numbers = [np.arange(12, dtype=np.float32).reshape(3, 4)]
-    found = rewritten(lambda op, x: op.Pad(x, pads, mode=mode), floats("x", 3, 4), by=[GatheredEdges()], numbers=numbers)
-    assert found == (["Gather"] * gathers or ["Pad"])
-
-
 @pytest.mark.parametrize("number", [None, 2.0])
 @pytest.mark.parametrize(
     ("dims", "pads", "joined"),
@@ -388,12 +369,6 @@ def test_ends(dims: tuple[int | None, ...], pads: list[int], joined: bool, numbe
 )
 def test_other_ends(emit: Any) -> None:
     assert "Concat" not in rewritten(emit, floats("x", 4, 5), by=[ConcatenatedEnds()])
-
-
-def test_edges_of_unknown_dimensions_stay() -> None:
-    numbers = [np.arange(12, dtype=np.float32).reshape(3, 4)]
-    emit = lambda op, x: op.Pad(x, [0, 1, 0, 2], mode="edge")  # noqa: E731
-    assert rewritten(emit, floats("x", 3, None), by=[GatheredEdges()], numbers=numbers) == ["Pad"]
 
 
 @pytest.mark.parametrize(
