@@ -125,6 +125,8 @@ class LogMel:
         for name in ("n_samples", "nb_max_frames"):
             if found.get(name, getattr(made, name)) != getattr(made, name):
                 raise ValueError(f"{name} is {found[name]}, but the other settings require {getattr(made, name)}")
+        if made.n_fft < made.hop_length:
+            raise ValueError(f"n_fft is {made.n_fft}, so frames of {made.hop_length} samples are read in part")
         if not made.nb_max_frames:
             raise ValueError(f"hop_length is {made.hop_length}, but a window has {samples} samples")
         if max(samples, (made.nb_max_frames + made.feature_size) * made.n_fft) > _LARGEST:

@@ -59,8 +59,9 @@ def MatMulCompressed(
 ):
     """Multiplies by compressed matrices: ``function(A @ W + bias)``, with ``W = (B - zero_points) * scales``.
 
-    The weights are decompressed as they are used. Weights in float32 are used as they are stored. Each block of ``block_size`` elements along ``K`` has a scale and a zero
-    point. The last block may be shorter. All sums are computed in float32.
+    The weights are decompressed as they are used. Weights in float32 are used as they are stored. Each block of
+    ``block_size`` elements along ``K`` has a scale and a zero point. The last block may be shorter. All sums are computed in
+    float32.
 
     Inputs:
         A: ``[..., M, K]`` or ``[K]``. Its batch dimensions and those of ``B`` broadcast against each other.
