@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -46,7 +47,10 @@ _SIZES: dict[str, tuple[tuple[str, int, tuple[str, ...]], ...]] = {
 }
 """Component -> an input or output, an axis, and the names of its size in the component's config.json."""
 
-_POSITIONS = "max_source_positions"
+_POSITIONS, _TARGET_POSITIONS = "max_source_positions", "max_target_positions"
+
+_WEIGHTS = re.compile(r"self\.(?:model\.)?(.+\.weight)(?:_compressed)?$")
+"""The names of constants that OpenVINO's PyTorch frontend gives to weights."""
 
 _TOGETHER = ((ENCODER_OF_A_PAIR, DECODER_OF_A_PAIR), (LANGUAGE, TEXT_EMBEDDINGS))
 """Models that belong together."""
@@ -104,6 +108,9 @@ def _structure_problems(folder: Path, opened: Callable[[Path], _Interface | None
             if model == ENCODER_OF_A_PAIR:
                 inputs += graph.inputs
                 sizes += _sound_problems(folder, config, graph)
+            elif config.get("model_type") == "whisper":
+                stated_positions = {_TARGET_POSITIONS: config.get(_TARGET_POSITIONS)}
+                sizes += graph.differences(path, folder / model, "decoder.embed_positions.weight", 0, stated_positions)
             stated = {name: config[name] for name in names if name in config}
             sizes += graph.differences(path, folder / model, value, -1, stated)
     if message := other_structure(folder, config, inputs):
@@ -118,6 +125,7 @@ def _sound_problems(folder: Path, config: Mapping[str, Any], graph: _Interface) 
     path, encoder = folder / CONFIG, folder / ENCODER_OF_A_PAIR
     yield from graph.differences(path, encoder, "last_hidden_state", 1, {_POSITIONS: config.get(_POSITIONS)})
     yield from graph.differences(path, encoder, "input_features", 1, {name: config[name]})
+    yield from graph.differences(path, encoder, "conv1.weight", 1, {name: config[name]})
     try:
         stated = processor(folder, "feature_extractor", "audio_processor")
     except ConversionError as error:
@@ -201,7 +209,9 @@ def model_problems(model: Path, config: Path, opened: Callable[[Path], _Interfac
 
 
 class _Interface:
-    """The dimensions of a model's inputs and outputs by all of their names, and the names of its inputs and layers."""
+    """The dimensions of a model's inputs and outputs by all of their names, those of its weights by their names in PyTorch,
+    and the names of its inputs and layers.
+    """
 
     def __init__(self, path: Path) -> None:
         self._dims: dict[str, Dims | None] = {}
@@ -211,6 +221,9 @@ class _Interface:
             for port in (*source.inputs, *source.outputs):
                 self._dims |= dict.fromkeys(port.names, port.dims)
             self.layers += (layer.name for layer in source.layers)
+            for layer in source.layers:
+                if layer.kind == "constant" and (match := _WEIGHTS.match(layer.name)):
+                    self._dims[match[1]] = layer.dims[0]
             self.inputs += (name for port in source.inputs for name in port.names)
 
     def size(self, value: str, axis: int) -> int | None:

@@ -271,7 +271,8 @@ def test_a_tone_is_in_its_band() -> None:
     [
         ("preprocessor_config.json", "feature_size", 128, "its feature_size is 128, but the model needs 80"),
         ("preprocessor_config.json", "nb_max_frames", 1500, "its nb_max_frames is 1500, but the model needs 3000"),
-        ("config.json", "num_mel_bins", 128, "its feature_size is 80, but the model needs 128"),
+        ("config.json", "num_mel_bins", 128, "num_mel_bins is 128, but conv1.weight of openvino_encoder_model.xml has 80"),
+        ("config.json", "max_target_positions", 97, "max_target_positions is 97, but decoder.embed_positions.weight of"),
         ("config.json", "max_source_positions", 750, "max_source_positions is 750, but last_hidden_state of"),
     ],
 )
