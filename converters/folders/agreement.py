@@ -113,6 +113,7 @@ def _structure_problems(folder: Path, opened: Callable[[Path], _Interface | None
                 sizes += graph.differences(path, folder / model, "decoder.embed_positions.weight", 0, stated_positions)
             stated = {name: config[name] for name in names if name in config}
             sizes += graph.differences(path, folder / model, value, -1, stated)
+            sizes += graph.other_type(path, folder / model, config)
     if message := other_structure(folder, config, inputs):
         yield _problem(path, message, _MIXED)
     yield from sizes
@@ -202,10 +203,7 @@ def model_problems(model: Path, config: Path, opened: Callable[[Path], _Interfac
     elif kind.endswith(_OF_VOCABULARY) and "padded_vocab_size" not in config_values:
         sizes = {"vocab_size": config_values.get("vocab_size")}
     found = list(graph.differences(config, model, "logits", -1, sizes))
-    if modules := modules_of_another_type(config_values.get("model_type"), graph.layers):
-        message = f"its model_type is {config_values['model_type']!r}, but the layers of {model.name} have {modules}"
-        found.append(_problem(config, message, _MIXED))
-    return found
+    return [*found, *graph.other_type(config, model, config_values)]
 
 
 class _Interface:
@@ -225,6 +223,13 @@ class _Interface:
                 if layer.kind == "constant" and (match := _WEIGHTS.match(layer.name)):
                     self._dims[match[1]] = layer.dims[0]
             self.inputs += (name for port in source.inputs for name in port.names)
+
+    def other_type(self, config: Path, model: Path, config_values: Mapping[str, Any]) -> Iterator[Problem]:
+        """Yield a problem if the modules of the layers are those of another type than the configuration states."""
+        stated = config_values.get("model_type")
+        if modules := modules_of_another_type(stated, self.layers):
+            message = f"its model_type is {stated!r}, but the layers of {model.name} have {modules}"
+            yield _problem(config, message, _MIXED)
 
     def size(self, value: str, axis: int) -> int | None:
         """Return the size of an axis of an input or output; ``None`` if it is unknown."""

@@ -42,7 +42,7 @@ _MODULES_OF_HYBRIDS = {
 """The same for types whose configuration selects the kind of each layer. A model has some of the modules."""
 
 _OF_A_PAIR = re.compile(
-    r"__module\.(?:model\.)?(?:(?:en|de)coder\.)?(?:layers\.\d+\.|block\.\d+\.layer\.\d+\.)?"
+    r"__module\.(?:(?:model\.)?(?:en|de)coder\.)?(?:layers\.\d+\.|block\.\d+\.layer\.\d+\.)?"
     r"(self_attn|SelfAttention|layernorm_embedding|layer_norm)[./]"
 )
 _BART = frozenset({"self_attn", "layernorm_embedding"})
