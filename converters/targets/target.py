@@ -147,6 +147,8 @@ Spelling = Literal[
     "biased normalization",
     "DepthToSpace for Transpose",
     "Split before Transpose",
+    "Slice before Transpose",
+    "Conv for im2col",
     "merged axes",
     "narrow integers",
     "Gather for integer Slice",

@@ -34,6 +34,7 @@ PARTS: Mapping[str, Sequence[Callable[[], Iterable[str]]]] = {
     "docs/targets.md": [
         targets.rows,
         targets.consumers,
+        targets.defaults,
         targets.departing,
         targets.disagreements,
         cuda.counts,

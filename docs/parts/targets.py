@@ -11,6 +11,7 @@ from converters.passes.spellings import SPELLINGS
 from converters.targets import TARGETS, Target
 from converters.targets.target import CONTROL_FLOW
 from docs.parts.markdown import recorded, table
+from tests.conformance.targets.consumers.table import CONSUMERS
 from tests.conformance.targets.selection import HELD_OUT
 
 _RESULTS = "tests/conformance/targets/results.json"
@@ -42,6 +43,20 @@ def consumers() -> Iterator[str]:
     agreeing = ("agree", "held-out", "with a direct export", "direct export agrees", "only the direct export agrees")
     cells = (_consumer_row(name, recorded(_RESULTS)["versions"].get(name, ""), found) for name, found in _found())
     yield from table(("consumer", "release", *agreeing), cells)
+
+
+def defaults() -> Iterator[str]:
+    """The results of files for the default target, by consumer, and the targets to use instead."""
+    targets = {consumer.name: consumer.target for consumer in CONSUMERS}
+    cells = (_default_row(name, targets[name], found) for name, found in _found() if "onnxruntime" in found)
+    headings = (
+        "consumer",
+        "default files that agree",
+        "target to use",
+        "files for it that agree",
+        "an error of a default file",
+    )
+    yield from table(headings, cells)
 
 
 def disagreements() -> Iterator[str]:
@@ -96,11 +111,29 @@ def _consumer_row(name: str, version: str, found: Mapping[str, Mapping[str, str]
     )
 
 
+def _default_row(name: str, target: str, found: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    given, ours = found["onnxruntime"], found["target"]
+    measured = [network for network in given if network in ours]
+    reasons = [reason for reason in given.values() if reason]
+    return (
+        name,
+        f"{len(given) - len(reasons)} of {len(given)}",
+        f"`--target {target}`",
+        f"{sum(not ours[network] for network in measured)} of {len(measured)}",
+        _shortened(min(reasons, key=len)) if reasons else "-",
+    )
+
+
 def _disagreements() -> Iterator[tuple[str, ...]]:
     for name, found in _found():
         for network, reason in sorted(found.get("target", {}).items()):
             if reason:
-                text = re.sub(r"/\S*/(?=\S)|\^{3,}|^raise [^|]*\||\S*(Error|error): ", "", reason)
-                for old, new in (("|", "/"), ("`", "'"), ("<", "("), (">", ")"), ("*", "\\*"), ("_", "\\_")):
-                    text = text.replace(old, new)
-                yield name, network, " ".join(text.split())[:160]
+                yield name, network, _shortened(reason)
+
+
+def _shortened(reason: str) -> str:
+    """Return the beginning of a reason, without paths, as Markdown."""
+    text = re.sub(r"/\S*/(?=\S)|\^{3,}|^raise [^|]*\||\S*(Error|error): ", "", reason)
+    for old, new in (("|", "/"), ("`", "'"), ("<", "("), (">", ")"), ("*", "\\*"), ("_", "\\_")):
+        text = text.replace(old, new)
+    return " ".join(text.split())[:160]

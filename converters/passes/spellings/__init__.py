@@ -52,6 +52,7 @@ from converters.passes.spellings.merged_directions import MergeDirections
 from converters.passes.spellings.mnn_forms import CopiedVolumes, SeparateOutputs, StateWindows
 from converters.passes.spellings.ncnn_forms import (
     BiasedNormalization,
+    ColumnsByConv,
     ConcatForTile,
     ConvForSpaceToDepth,
     DepthToSpaceForTranspose,
@@ -59,6 +60,7 @@ from converters.passes.spellings.ncnn_forms import (
     MergedAxes,
     NormalizedLines,
     ReshapeBeforeExpand,
+    SelectedParts,
     SeparateFunctions,
     SplitLastDimension,
     UniformConstants,
@@ -285,6 +287,8 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "looked-up masks": LookedUpMasks,
     "biased normalization": BiasedNormalization,
     "Split before Transpose": SplitLastDimension,
+    "Slice before Transpose": SelectedParts,
+    "Conv for im2col": ColumnsByConv,
     "merged axes": MergedAxes,
     "narrow integers": NarrowIntegers,
     "Gather for integer Slice": GatheredSlices,

@@ -103,6 +103,88 @@ class SplitLastDimension(Workaround):
         return [op.Unsqueeze(op.Transpose(piece, perm=order), [axis]) for piece in shaped]
 
 
+class SelectedParts(Workaround):
+    """Slice the last dimension of a tensor instead of selecting a part of it along a dimension that a Transpose moves.
+
+    For several such parts, pnnx (2026) writes a split along the first dimension, which it may interpret as the batch.
+    Conditions: known sizes, and a Reshape that splits the last dimension to parts and elements.
+    """
+
+    operators = frozenset(("Gather",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        transposition, index = producer_of(node.inputs[0], "Transpose"), constant_array(node.inputs[1])
+        reshape = None if transposition is None else producer_of(transposition.inputs[0], "Reshape")
+        if transposition is None or reshape is None or index is None or index.ndim:
+            return None
+        x, whole = reshape.inputs[0], reshape.outputs[0]
+        if not isinstance(x, Value) or not isinstance(whole, Value) or not x.is_static or not whole.is_static:
+            return None
+        permutation = list(transposition.attributes.get_ints("perm", ()))
+        axis = node.attributes.get_int("axis", 0)
+        dims = [dim or 0 for dim in whole.dims or ()]
+        if not x.dims or 0 in dims or len(permutation) != len(dims) or axis != 0:
+            return None
+        place = permutation[axis]
+        parts, rest = dims[place], math.prod(dims[place + 1 :])
+        if x.dims[-1] != parts * rest or not -parts <= index < parts:
+            return None
+        start = int(index % parts) * rest
+        part = op.Slice(x, [start], [start + rest], [len(x.dims) - 1])
+        left = dims[:place] + dims[place + 1 :]
+        shaped = part if part.dims == left else op.Reshape(part, left)
+        order = [source - (source > place) for source in permutation if source != place]
+        return [shaped if order == sorted(order) else op.Transpose(shaped, perm=order)]
+
+
+class ColumnsByConv(Workaround):
+    """Convert the columns of image blocks (im2col), which two Gathers select, to a Conv whose weights are zeros and ones.
+
+    ncnn has tensors of four dimensions. Conditions: float32, known sizes, equal distances between the rows and columns, and
+    a Reshape of rows and columns of blocks. An infinity or a NaN makes all elements of its block NaN.
+    """
+
+    operators = frozenset(("Reshape",))
+    finite = True
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        result, transposition = node.outputs[0], producer_of(node.inputs[0], "Transpose")
+        columns = None if transposition is None else producer_of(transposition.inputs[0], "Gather")
+        rows = None if columns is None else producer_of(columns.inputs[0], "Gather")
+        if transposition is None or columns is None or rows is None or not isinstance(result, Value):
+            return None
+        x = rows.inputs[0]
+        axes = [gather.attributes.get_int("axis", 0) for gather in (rows, columns)]
+        if axes != [2, 4] or list(transposition.attributes.get_ints("perm", ())) != [0, 1, 2, 4, 3, 5]:
+            return None
+        if not isinstance(x, Value) or not x.is_static or x.rank != 4 or x.dtype != ir.DataType.FLOAT:
+            return None
+        batch, channels, *sizes = [dim or 0 for dim in x.dims or ()]
+        steps = [_steps(constant_array(gather.inputs[1]), size) for gather, size in zip((rows, columns), sizes, strict=True)]
+        if None in steps or 0 in (batch, channels):
+            return None
+        kernel, counts, dilations, strides = zip(*(step for step in steps if step is not None), strict=True)
+        taps, blocks = math.prod(kernel), math.prod(counts)
+        if result.dims != [batch, channels * taps, blocks]:
+            return None
+        weights = np.tile(np.eye(taps, dtype=np.float32), (channels, 1)).reshape(-1, 1, *kernel)
+        image = op.Conv(x, weights, kernel_shape=kernel, dilations=dilations, strides=strides, group=channels)
+        return [op.Reshape(image, [batch, channels * taps, blocks])]
+
+
+def _steps(places: np.ndarray | None, size: int) -> tuple[int, int, int, int] | None:
+    """Return the kernel, number of blocks, dilation and stride of a Conv that reads the places of its taps and blocks."""
+    if places is None or places.ndim != 2 or not places.size or places[0, 0]:
+        return None
+    kernel, count = places.shape
+    dilation = int(places[1, 0]) if kernel > 1 else 1
+    stride = int(places[0, 1]) if count > 1 else size
+    if min(dilation, stride) < 1 or (size - dilation * (kernel - 1) - 1) // stride + 1 != count:
+        return None
+    expected = np.arange(kernel)[:, None] * dilation + np.arange(count) * stride
+    return (kernel, count, dilation, stride) if (places == expected).all() else None
+
+
 class MergedAxes(Workaround):
     """Convert a Transpose of five or more dimensions to several Transposes of four dimensions and a batch of 1.
 

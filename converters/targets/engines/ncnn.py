@@ -49,6 +49,8 @@ NCNN = replace(
         "explicit padding",
         "symmetric padding",
         "half-pixel Resize",
+        "Conv for im2col",
+        "Slice before Transpose",
         "Gather for strided Slice",
         "bounded Slice",
         "Concat for Tile",

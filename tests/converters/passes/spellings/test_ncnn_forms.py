@@ -11,11 +11,13 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.spellings.ncnn_forms import (
     BiasedNormalization,
+    ColumnsByConv,
     ConcatForTile,
     ConvForSpaceToDepth,
     EluForSelu,
     NormalizedLines,
     ReshapeBeforeExpand,
+    SelectedParts,
     SeparateFunctions,
     UniformConstants,
 )
@@ -229,3 +231,61 @@ def test_scalars_have_no_batch() -> None:
     model = graph(lambda op, x: op.Add(x, np.float32(4)), new_value(ir.DataType.FLOAT, [], "x"))
     UniformConstants()(model)
     assert run(model, np.array(2, np.float32))[0] == 6
+
+
+def _selected(shape: list[int], perm: list[int], index: Any, axis: int = 0):
+    return lambda op, x: op.Gather(op.Transpose(op.Reshape(x, shape), perm=perm), np.array(index), axis=axis)
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (_selected([5, 2, 3, 4], [2, 0, 1, 3], 1), (5, 2, 12), ["Slice"]),
+        (_selected([5, 2, 3, 4], [2, 0, 1, 3], -1), (5, 2, 12), ["Slice"]),
+        (_selected([5, 3, 2, 4], [1, 0, 2, 3], 2), (5, 24), ["Reshape", "Slice"]),
+        (_selected([5, 3, 2, 4], [1, 2, 0, 3], 0), (5, 24), ["Reshape", "Slice", "Transpose"]),
+        (_selected([5, 2, 3, 4], [2, 0, 1, 3], [1]), (5, 2, 12), None),  # keeps the dimension
+        (_selected([5, 2, 3, 4], [2, 0, 1, 3], 1, axis=1), (5, 2, 12), None),
+        (_selected([5, 2, 3, 4], [1, 0, 2, 3], 1), (5, 2, 12), None),  # not a part of the last dimension
+        (_selected([5, 2, 3, 4], [2, 0, 1, 3], 1), (5, 6, 4), None),
+        (_selected([-1, 2, 3, 4], [2, 0, 1, 3], 1), (None, 2, 12), None),
+    ],
+)
+def test_selected_parts(emit: Any, dims: tuple[int | None, ...], found: list[str] | None) -> None:
+    given = floats("x", *dims)
+    assert rewritten(emit, given, by=[SelectedParts()]) == (found or ["Gather", "Reshape", "Transpose"])
+
+
+def _columns(rows: Any, columns: Any, shape: list[int], perm: tuple[int, ...] = (0, 1, 2, 4, 3, 5)):
+    def emit(op, x):
+        blocks = op.Gather(op.Gather(x, np.array(rows), axis=2), np.array(columns), axis=4)
+        return op.Reshape(op.Transpose(blocks, perm=list(perm)), shape)
+
+    return emit
+
+
+ROWS = [[0, 2, 4], [1, 3, 5], [2, 4, 6]]  # three taps, a stride of 2
+APART = [[0, 1], [3, 4]]  # two taps, a dilation of 3
+STAYS = ["Gather", "Gather", "Reshape", "Transpose"]
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (_columns(ROWS, APART, [2, 18, 6]), (2, 3, 7, 5), ["Conv", "Reshape"]),
+        (_columns([[0], [1]], [[0, 2, 4]], [1, 4, 3]), (1, 2, 2, 5), ["Conv", "Reshape"]),
+        (_columns(ROWS, APART, [2, 18, 3, 2]), (2, 3, 7, 5), STAYS),  # another shape
+        (_columns(ROWS, APART, [2, 18, 6]), (2, 3, 9, 5), STAYS),  # a Conv has another block
+        (_columns([[0, 2, 4], [1, 3, 5], [2, 4, 5]], APART, [2, 18, 6]), (2, 3, 7, 5), STAYS),  # other distances
+        (_columns([[1, 3], [2, 4], [3, 5]], APART, [2, 18, 4]), (2, 3, 7, 5), STAYS),  # begins at the second row
+        (_columns(ROWS, APART, [2, 18, 6], (0, 1, 4, 2, 3, 5)), (2, 3, 7, 5), STAYS),  # columns before rows
+        (_columns(ROWS, APART, [-1, 18, 6]), (None, 3, 7, 5), STAYS),
+    ],
+)
+def test_columns_of_blocks(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
+    assert rewritten(emit, floats("x", *dims), by=[ColumnsByConv()]) == found
+
+
+def test_columns_of_doubles_stay() -> None:
+    emit = lambda op, x: _columns(ROWS, APART, [2, 18, 6])(op, op.Cast(x, to=ir.DataType.DOUBLE))  # noqa: E731
+    assert rewritten(emit, floats("x", 2, 3, 7, 5), by=[ColumnsByConv()]) == ["Cast", *STAYS]
