@@ -16,6 +16,7 @@ from converters.saving import Weights
 from converters.source import Emitted, Source, operator_name
 from converters.targets.onnxruntime import without_kernel
 from onnx_specops.domain import CONTRIB_DOMAIN
+from onnx_specops.graphs import all_nodes
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ def report(
         verified: the results of the checks of rewrites.
     """
     graph = emitted.model.graph
-    nodes = Counter(map(operator_name, graph.all_nodes()))
+    nodes = list(all_nodes(graph))
+    operators = {(node.domain, node.op_type) for node in nodes}
     becomes: dict[str, list[str]] = {}
     for (type_, _), counter in sorted(emitted.becomes.items()):
         becomes[type_] = sorted({*becomes.get(type_, ()), *counter})
@@ -109,10 +111,10 @@ def report(
         path=source.path,
         layers=dict(sorted(source.layer_types.items())),
         becomes=becomes,
-        nodes=dict(sorted(nodes.items())),
-        custom_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == onnx_specops.DOMAIN}),
+        nodes=dict(sorted(Counter(map(operator_name, nodes)).items())),
+        custom_operators=sorted(name for domain, name in operators if domain == onnx_specops.DOMAIN),
         without_body=finished.without_body,
-        contrib_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == CONTRIB_DOMAIN}),
+        contrib_operators=sorted(name for domain, name in operators if domain == CONTRIB_DOMAIN),
         opset=opset,
         inlined=finished.inlined,
         clamped=finished.clamped,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -125,7 +125,7 @@ def constant_value(data: Any, dtype: ir.DataType | None = None, name: str | None
             array = array.astype(np.int64) if array.dtype.kind in "iu" or (array.size == 0 and dtype is None) else array
         if dtype is not None and array.dtype != dtype.numpy():
             array = array.astype(dtype.numpy())
-        tensor = ir.Tensor(np.ascontiguousarray(array).reshape(array.shape), dtype=dtype)
+        tensor = ir.Tensor(array if array.flags.c_contiguous else array.copy(order="C"), dtype=dtype)
     tensor_name = name or getattr(tensor, "name", None)
     return Value(
         name=tensor_name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape.numpy()), const_value=tensor
@@ -162,12 +162,9 @@ class Builder:
         self._origin = None if before is None else origin(before)
         self._shared: dict[Any, Value] = {}
         self._views: dict[Any, tuple[ir.TensorProtocol, Value]] = {}
-        self._names = Names()
+        self._names: Names = Names() if root is None else root._names
         self._last_constant: ir.Node | None = None
         self.scope = ""
-        self.specops = _Namespace(self, DOMAIN)
-        self.contrib = _Namespace(self, CONTRIB_DOMAIN)
-        self.ml = _Namespace(self, ML_DOMAIN)
 
     @classmethod
     def of_existing(cls, graph: ir.Graph, *, before: ir.Node | None = None) -> Builder:
@@ -193,6 +190,21 @@ class Builder:
         if op_type.startswith("_") or not op_type[0].isupper():
             raise AttributeError(op_type)
         return functools.partial(self.node, op_type)
+
+    @property
+    def specops(self) -> _Namespace:
+        """The builder for the domain's own operators."""
+        return _Namespace(self, DOMAIN)
+
+    @property
+    def contrib(self) -> _Namespace:
+        """The builder for ONNX Runtime's own operators."""
+        return _Namespace(self, CONTRIB_DOMAIN)
+
+    @property
+    def ml(self) -> _Namespace:
+        """The builder for the operators of ``ai.onnx.ml``."""
+        return _Namespace(self, ML_DOMAIN)
 
     @property
     def is_outermost(self) -> bool:
@@ -267,8 +279,8 @@ class Builder:
         """
         if op_type == "CastLike" and isinstance(inputs[1], ir.Value) and inputs[1].dtype is not None:
             return self._cast(inputs[0], inputs[1].dtype)
-        schema = _schema(op_type, domain, version)
-        values = self._values(schema, inputs)
+        signature = _signature(op_type, domain, version)
+        values = self._values(signature, inputs)
         known: partial_values.Evaluated = None
         attributes = {name: value for name, value in attributes.items() if value is not None}
         if (declaration := find_declaration(domain, op_type)) is not None:
@@ -276,7 +288,7 @@ class Builder:
             if domain == DOMAIN:  # defaults included, because Python kernels in a plain session need them
                 attributes = complete
         if outputs is None:
-            outputs = len(types) if types is not None else schema.min_output
+            outputs = len(types) if types is not None else signature.least_outputs
         if domain == "" and version is None:
             self._make_target_constant(op_type, values, attributes)
             folded = self._fold(op_type, values, attributes, outputs)
@@ -290,7 +302,7 @@ class Builder:
             if folded is not None:
                 return folded
         attrs = [
-            ir.AttrGraph(name, value) if isinstance(value, ir.Graph) else _attribute(schema, name, value)
+            ir.AttrGraph(name, value) if isinstance(value, ir.Graph) else _attribute(signature, name, value)
             for name, value in attributes.items()
         ]
         # an omitted last input of LayerNormalization that is written as empty crashes ONNX Runtime 1.31
@@ -301,7 +313,7 @@ class Builder:
         results = [Value() for _ in range(outputs)]
         node = ir.Node(domain, op_type, placed, attrs, outputs=results, version=version)
         if types is None:
-            types = _infer(schema, node, version)
+            types = _infer(signature.schema, node, version)
             if domain == "" and version is None:
                 known_dims = partial_values.output_dims(op_type, values, attributes, [dims for _, dims in types])
                 types = [(dtype, dims) for (dtype, _), dims in zip(types, known_dims, strict=True)]
@@ -365,10 +377,12 @@ class Builder:
             return constant_value(x, to)
         return x if x.dtype == to else self.node("Cast", x, to=to)
 
-    def _values(self, schema: onnx.defs.OpSchema, inputs: Sequence[Any]) -> list[Value | None]:
-        formal = schema.inputs
+    def _values(self, signature: _Signature, inputs: Sequence[Any]) -> list[Value | None]:
+        if all(value is None or isinstance(value, Value) for value in inputs):
+            return list(inputs)
+        formal = signature.inputs
         bound = {
-            formal[min(i, len(formal) - 1)].type_str: value.dtype
+            formal[min(i, len(formal) - 1)]: value.dtype
             for i, value in reversed(list(enumerate(inputs)))
             if isinstance(value, ir.Value) and formal
         }
@@ -379,7 +393,7 @@ class Builder:
                 continue
             dtype = None
             if not isinstance(value, (np.ndarray, np.generic)):
-                type_str = formal[min(i, len(formal) - 1)].type_str
+                type_str = formal[min(i, len(formal) - 1)]
                 dtype = bound.get(type_str)
                 if dtype is None and type_str.startswith("tensor("):
                     dtype = _DATA_TYPES[type_str[7:-1]]
@@ -574,12 +588,34 @@ def _schema(op_type: str, domain: str, version: int | None = None) -> onnx.defs.
     return onnx.defs.get_schema(op_type, version or OPSET_IMPORTS[domain], domain)
 
 
-def _attribute(schema: onnx.defs.OpSchema, name: str, value: Any) -> ir.Attr:
-    if name not in schema.attributes:
-        raise ValueError(f"{schema.name}: ONNX defines no attribute {name!r}")
+class _Signature(NamedTuple):
+    """The parts of a schema that every node needs. The schema's own properties convert all their elements on each access.
+
+    Attributes:
+        schema: the schema.
+        least_outputs: the number of outputs that it requires.
+        inputs: the types of the inputs, or their variables.
+        attributes: the types of the attributes.
+    """
+
+    schema: onnx.defs.OpSchema
+    least_outputs: int
+    inputs: Sequence[str]
+    attributes: Mapping[str, ir.AttributeType]
+
+
+@functools.cache
+def _signature(op_type: str, domain: str, version: int | None = None) -> _Signature:
+    schema = _schema(op_type, domain, version)
+    kinds = {name: ir.AttributeType(attribute_kind(stated.type)) for name, stated in schema.attributes.items()}
+    return _Signature(schema, schema.min_output, [formal.type_str for formal in schema.inputs], kinds)
+
+
+def _attribute(signature: _Signature, name: str, value: Any) -> ir.Attr:
+    if (kind := signature.attributes.get(name)) is None:
+        raise ValueError(f"{signature.schema.name}: ONNX defines no attribute {name!r}")
     if _is_tensor(value):
         return ir.AttrTensor(name, value)
-    kind = ir.AttributeType(attribute_kind(schema.attributes[name].type))
     if kind == ir.AttributeType.TENSOR:
         return ir.AttrTensor(name, ir.Tensor(np.asarray(value)))
     if kind in (ir.AttributeType.INTS, ir.AttributeType.FLOATS, ir.AttributeType.STRINGS):

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnx_specops.domain import DOMAIN
+
 ORIGIN = "origin"
 """The key in a node's ``meta`` for the object, such as a layer, that the node was emitted for. Replacement nodes inherit it.
 """
@@ -88,13 +90,16 @@ def dimension(value: ir.Value, axis: int) -> Hashable:
 
 def nested(node: ir.Node) -> Sequence[ir.Graph]:
     """Return the graphs among a node's attributes."""
-    # Passes call this for every node. The underlying dictionary is several times as fast as its wrapper.
-    if not (attributes := node.attributes.data):
+    # Passes call this for every node, so it reads the attributes of few.
+    if node.domain in _DOMAINS and node.op_type not in _HOLDERS:
         return ()
-    return [attribute.as_graph() for attribute in attributes.values() if attribute.type == _GRAPH]
+    return [attribute.as_graph() for attribute in node.attributes.data.values() if attribute.type == _GRAPH]
 
 
 _GRAPH = ir.AttributeType.GRAPH
+_DOMAINS = frozenset(("", DOMAIN))
+_HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+"""The operators of `_DOMAINS` with graphs as attributes."""
 
 
 def computed_before(

@@ -7,7 +7,8 @@ table. A node of another type is computed in the narrowest supported type that r
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import onnx
 import onnx_ir as ir
@@ -36,9 +37,35 @@ def _schema(op_type: str, domain: str, opset: int) -> onnx.defs.OpSchema:
     return onnx.defs.get_schema(op_type, OPSET_IMPORTS[domain] if domain else opset, domain)
 
 
-def _formal(schema: onnx.defs.OpSchema, index: int, *, output: bool = False) -> onnx.defs.OpSchema.FormalParameter:
-    parameters = schema.outputs if output else schema.inputs
-    return parameters[min(index, len(parameters) - 1)]
+class _Formal(NamedTuple):
+    """The type of an input or output in a schema, and whether all tensors of a variadic one have it."""
+
+    type_str: str
+    is_homogeneous: bool
+
+
+class _Signature(NamedTuple):
+    """The types in a schema. The schema's own properties convert all their elements on each access."""
+
+    inputs: Sequence[_Formal]
+    outputs: Sequence[_Formal]
+    variables: frozenset[str]
+
+    def input(self, index: int) -> _Formal:
+        return self.inputs[min(index, len(self.inputs) - 1)]
+
+    def output(self, index: int) -> _Formal:
+        return self.outputs[min(index, len(self.outputs) - 1)]
+
+
+@functools.cache
+def _signature(op_type: str, domain: str, opset: int) -> _Signature:
+    schema = _schema(op_type, domain, opset)
+    return _Signature(
+        [_Formal(formal.type_str, formal.is_homogeneous) for formal in schema.inputs],
+        [_Formal(formal.type_str, formal.is_homogeneous) for formal in schema.outputs],
+        frozenset(constraint.type_param_str for constraint in schema.type_constraints),
+    )
 
 
 @functools.cache
@@ -140,22 +167,21 @@ def insert_casts(
     return sum(adapter.adapt(node) for node in nodes)
 
 
-def _bound(schema: onnx.defs.OpSchema, node: ir.Node) -> Iterable[tuple[str, ir.DataType]]:
+def _bound(signature: _Signature, node: ir.Node) -> dict[str, ir.DataType]:
+    """Return the element type of each type variable at a node."""
     seen: dict[str, ir.DataType] = {}
-    for output, values in ((False, node.inputs), (True, node.outputs)):
-        parameters = schema.outputs if output else schema.inputs
+    for parameters, values in ((signature.inputs, node.inputs), (signature.outputs, node.outputs)):
         if not parameters:
             continue
         for index, value in enumerate(values):
-            parameter = _formal(schema, index, output=output)
+            parameter = parameters[min(index, len(parameters) - 1)]
             # Heterogeneous variadic inputs (Loop, If, Scan) do not bind a type. Their graphs are adapted separately.
             if value is None or value.dtype is None or not parameter.is_homogeneous:
                 continue
             if not isinstance(value.type, ir.TensorType):
                 continue
             seen.setdefault(parameter.type_str, value.dtype)
-    variables = {constraint.type_param_str for constraint in schema.type_constraints}
-    return tuple((name, dtype) for name, dtype in seen.items() if name in variables)
+    return {name: dtype for name, dtype in seen.items() if name in signature.variables}
 
 
 class _Adapter:
@@ -182,13 +208,12 @@ class _Adapter:
             self._cast_from_exact(node)
         if node.domain == DOMAIN or node.domain not in OPSET_IMPORTS or node.op_type in ("Cast", "Constant"):
             return False
-        schema = _schema(node.op_type, node.domain, self._opset)
-        bound = dict(_bound(schema, node))
+        signature = _signature(node.op_type, node.domain, self._opset)
+        bound = _bound(signature, node)
         # A node with a kernel for 16-bit floats stays in float32 if it follows a computation in float32.
         wide: dict[str, ir.DataType] = {}
         for index, value in enumerate(node.inputs):
-            variable = _formal(schema, index).type_str
-            if value in self._exact and variable in bound:
+            if value in self._exact and (variable := signature.input(index).type_str) in bound:
                 wide[variable] = self._exact[value].dtype or bound[variable]
         changes = substitutes(
             node.op_type, node.domain, tuple((bound | wide).items()), self._opset, self._fit_kernels, self._spared
@@ -198,13 +223,13 @@ class _Adapter:
         changes = wide | changes
         if not changes:
             return False
-        from_inputs = {_formal(schema, i).type_str for i, value in enumerate(node.inputs) if value is not None}
+        from_inputs = {signature.input(i).type_str for i, value in enumerate(node.inputs) if value is not None}
         for index, value in enumerate(node.inputs):
-            target = None if value is None else changes.get(_formal(schema, index).type_str)
+            target = None if value is None else changes.get(signature.input(index).type_str)
             if value is not None and target is not None and value.dtype != target:
                 node.replace_input_with(index, self._as(value, target, node))
         for index, value in enumerate(node.outputs):
-            variable = _formal(schema, index, output=True).type_str
+            variable = signature.output(index).type_str
             target, dtype = changes.get(variable), value.dtype
             if target is None or dtype is None or variable not in from_inputs:
                 continue

@@ -285,10 +285,10 @@ class Rule:
             if known is None:
                 remark(f"the attribute {short(name)} of {self.operation}")
                 continue
-            partial: list[str] = []
             try:
-                keywords[known.name] = parse_value(text, known.annotation, partial)
-                if partial:
+                parse = _parsed if len(text) <= _SHORT else _parsed.__wrapped__
+                keywords[known.name], is_complete = parse(text, known.annotation)
+                if not is_complete:
                     remark(f"all but the beginning of the attribute {name}={short(text)} of {self.operation}")
             except ValueError as error:
                 if known.annotation is bool and not known.required:  # keep the default
@@ -314,6 +314,17 @@ def _fields(group: type[AttributeGroup]) -> list[Parameter]:
     hints = typing.get_type_hints(group)
     defaults = {f.name: inspect.Parameter.empty if f.default is MISSING else f.default for f in fields(group)}
     return [Parameter(name, hints[name], default) for name, default in defaults.items()]
+
+
+_SHORT = 64
+"""The length of texts whose values are kept. Layers repeat the attributes of others."""
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(text: str, annotation: Any) -> tuple[Any, bool]:
+    """Return the value of an attribute's text, and whether all of the text was read; see `parse_value`."""
+    partial: list[str] = []
+    return parse_value(text, annotation, partial), not partial
 
 
 def parse_value(text: str, annotation: Any, partial: list[str] | None = None) -> Any:
@@ -450,6 +461,7 @@ def _belongs(operation: str, number: int) -> bool:
     return not opsets or any(entry.first <= number <= entry.last for entry in opsets)
 
 
+@functools.lru_cache
 def _number(version: str) -> int:
     match = re.fullmatch(r"opset([0-9]{1,4})", version)
     return int(match[1]) if match else 0

@@ -7,13 +7,16 @@ initial value, the inputs of the unselected branch would be computed unnecessari
 from __future__ import annotations
 
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
+from converters.passes.running import OperatorPass
 from onnx_specops.graphs import RANDOM, all_nodes, nested
 
 
-class MoveIntoBranches(InPlacePass):
+class MoveIntoBranches(OperatorPass):
     """Move nodes that only one branch of an If needs into that branch, including nodes of nested graphs."""
+
+    operators = frozenset(("If",))
 
     def call(self, model: ir.Model) -> PassResult:
         return PassResult(model, modified=_moved(model.graph) > 0)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.attention.probing import ProbeError, of_all_sizes
+from converters.passes.running import OperatorPass
 from converters.passes.token_loops import EVALUATED, Runs, varies
 from onnx_specops.building import Builder
 from onnx_specops.replacing import replace_value
@@ -41,13 +42,15 @@ class _Convolution:
     presents: list[ir.Value]
 
 
-class FuseCausalConv(InPlacePass):
+class FuseCausalConv(OperatorPass):
     """Replace convolutions of each channel over a state and the values of a run by `onnx_specops.CausalConv`.
 
     Conditions: the channels are convolved separately, with stride and dilation 1 and without padding. The input is a
     concatenation of a state and transposed values along the last dimension. Only the last outputs, as many as tokens, and
     the last values of the input, as many as the state has, are used, in runs of several tokens.
     """
+
+    operators = frozenset(("Conv",))
 
     def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None

@@ -6,20 +6,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
+from converters.passes.running import OperatorPass
 from onnx_specops.building import Value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.naming import Names
 from onnx_specops.replacing import replace_value
 
 
-class FoldConstantTransposes(InPlacePass):
+class FoldConstantTransposes(OperatorPass):
     """Replace each Transpose of an initializer by a transposed initializer.
 
     If the initializer is cast first (weights stored as float16), the transposition moves before the cast. Strings stay: they
     have no lazy tensors.
     """
+
+    operators = frozenset(("Transpose",))
 
     def call(self, model: ir.Model) -> PassResult:
         transposes = [node for node in all_nodes(model.graph) if (node.domain, node.op_type) == ("", "Transpose")]

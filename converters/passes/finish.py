@@ -48,6 +48,7 @@ from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import AddFloatResiduals, ConvertToIntegers, is_quantized
 from converters.passes.recurrent_loops import FuseRecurrentLoops
 from converters.passes.rms_normalization import CanonicalizeRMSNormalization
+from converters.passes.running import run_in_order
 from converters.passes.selected_rows import SelectRowsOnce
 from converters.passes.selective_scan import FuseSelectiveScan
 from converters.passes.simplification import FusePads, MergeDataMovement, Simplify
@@ -180,7 +181,6 @@ def finish(
     activations: Activations = "float",
     target: Target = ONNXRUNTIME,
     first: Sequence[InPlacePass] = (),
-    few_rows: bool = False,
 ) -> Finished:
     """Run the passes on the model that the rules emitted.
 
@@ -195,7 +195,6 @@ def finish(
         activations: the activations that are multiplied by compressed weights.
         target: the default target, or another with functions and the domain's operators.
         first: the passes for caches, which run before the others.
-        few_rows: whether the model mostly multiplies few rows, such as a language model that generates tokens.
 
     Raises:
         BodyError: the inputs or attributes of a node of the domain contradict each other.
@@ -237,7 +236,7 @@ def finish(
         if target.n_bits and precision != "float32":
             passes += [KeepWeightsCompressed("float", fold=fold, halves=False), ConvertToMatMulNBits()]
         elif precision == "model":
-            passes.append(KeepWeightsCompressed(activations, fold=fold, floats=few_rows))
+            passes.append(KeepWeightsCompressed(activations, fold=fold))
     if fold:
         passes.append(FoldConstantTransposes())
     passes.append(LookUpFourBits())
@@ -388,7 +387,5 @@ def finish_for(
 
 
 def _run(passes: Sequence[InPlacePass], model: ir.Model) -> None:
-    for step in passes:
-        # Integers cannot represent NaN.
-        with rewriting(type(step).__name__, finite=isinstance(step, ConvertToIntegers)):
-            step(model)
+    # Integers cannot represent NaN.
+    run_in_order(passes, model, lambda step: rewriting(type(step).__name__, finite=isinstance(step, ConvertToIntegers)))

@@ -26,9 +26,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 from onnxscript.rewriter import pattern as language
 
+from converters.passes.running import Operators, SelectivePass
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, constant_array
 from onnx_specops.replacing import may_replace, replace_value, rewriting
@@ -100,10 +101,21 @@ def rewrite(
         tolerance: the allowed difference from other roundings.
         equal: whether ONNX Runtime computes the same from both. Only then are they compared.
     """
-    rule = language.RewriteRule(pattern, lambda op, **_: None)
+    rule = language.RewriteRule(pattern, lambda op, **_: None, matcher=_Matcher)
     patterns = tuple(rule.commute()) if commute else (rule,)
     needs = _needs(rule)
     return lambda replace: Rewrite((domain, root), patterns, replace, exclusive, needs, finite, tolerance, equal)
+
+
+class _Matcher(language.SimplePatternMatcher):
+    """Forgets the graph after each match. Patterns exist as long as the process, and would keep the last graph in memory."""
+
+    def match(self, *args: Any, **keywords: Any) -> Any:
+        try:
+            return super().match(*args, **keywords)
+        finally:
+            del self._graph, self._match
+            self._current_node = None
 
 
 def of_weights(operator: str) -> Callable[..., Any]:
@@ -142,10 +154,13 @@ def number(value: float, tolerance: float = 0.0) -> Callable[[Any, ir.Value], bo
     return is_near
 
 
-class PatternPass(InPlacePass):
+class PatternPass(SelectivePass):
     """Apply the first matching rewrite of a class's ``rewrites`` to every node, including those of nested graphs."""
 
     rewrites: ClassVar[Sequence[Rewrite]] = ()
+
+    def may_change(self, operators: Operators) -> bool:
+        return any(found.needs <= operators for found in self.rewrites)
 
     def call(self, model: ir.Model) -> PassResult:
         nodes = list(all_nodes(model.graph))

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.loops import is_endless, remove_loop
+from converters.passes.running import OperatorPass
 from converters.passes.simplification.constants import RANDOM
 from converters.passes.sizes import INTEGERS, is_same_size, size_read
 from onnx_specops.building import Builder, Value
@@ -34,7 +35,7 @@ _BEFORE_ALL = -(2**31)
 """The end of a Slice with a negative step that takes all elements: before the first element of any axis."""
 
 
-class FuseRecurrentLoops(InPlacePass):
+class FuseRecurrentLoops(OperatorPass):
     """Replace Loops by recurrent nodes.
 
     Conditions: the Loop runs once for each step of a tensor of three dimensions, forward or backward, along the first or
@@ -42,6 +43,8 @@ class FuseRecurrentLoops(InPlacePass):
     carried values. The results of the Loop are the hidden states of all steps and the last states. Other nodes of the body
     only change shapes, and keep the order of elements.
     """
+
+    operators = frozenset(("Loop",))
 
     def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None

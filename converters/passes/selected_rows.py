@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
+from converters.passes.running import OperatorPass
 from onnx_specops.building import Builder
 from onnx_specops.graphs import constant_array, constant_list, producer_of
 
@@ -41,12 +42,14 @@ class _Selection:
     result: ir.Value
 
 
-class SelectRowsOnce(InPlacePass):
+class SelectRowsOnce(OperatorPass):
     """Replace the selection of rows of a variable by an If with only a Gather in one branch.
 
     Conditions: the variable's If returns the variable or its initial value. The Gather selects rows of the first dimension.
     The Where replaces exactly the rows with an index below 0 (or the negative number of rows) or beyond the last row.
     """
+
+    operators = frozenset(("Where",))
 
     def call(self, model: ir.Model) -> PassResult:
         found = [one for node in model.graph if (one := _selection(node)) is not None]

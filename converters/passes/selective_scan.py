@@ -13,9 +13,10 @@ from itertools import permutations
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.attention.probing import Probe, ProbeError, of_all_sizes
+from converters.passes.running import OperatorPass
 from onnx_specops.building import Builder
 from onnx_specops.domain import find
 from onnx_specops.graphs import nested, producer_of
@@ -52,13 +53,15 @@ class _Scan:
     epsilon: float
 
 
-class FuseSelectiveScan(InPlacePass):
+class FuseSelectiveScan(OperatorPass):
     """Replace selective scans by `onnx_specops.SelectiveScan`.
 
     Conditions: the states after all tokens are multiplied by a gate and summed. They depend only on the previous state, two
     values of tokens and channels, a gate of the tokens, the decay and constants. They are equal to those of the operator for
     several numbers of tokens and sizes of time steps. Other consumers of the states use only those of the last token.
     """
+
+    operators = frozenset(("ReduceSum",))
 
     def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None

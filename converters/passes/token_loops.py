@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.attention.caches import detach
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Data, Probe, ProbeError, ShapeProbe, inputs_of, of_all_sizes
 from converters.passes.loops import is_endless
+from converters.passes.running import Operators, SelectivePass
 from onnx_specops.building import Builder
 from onnx_specops.graphs import nested
 from onnx_specops.replacing import replace_value
@@ -212,7 +213,7 @@ class TokenLoop:
         return True
 
 
-class FuseTokenLoops(InPlacePass):
+class FuseTokenLoops(SelectivePass):
     """Replaces the Loops over tokens that carry only a state and the outputs, and whose body has only some operators."""
 
     operators: ClassVar[frozenset[str]] = LINEAR
@@ -224,6 +225,9 @@ class FuseTokenLoops(InPlacePass):
     @abstractmethod
     def replaced(self, graph: ir.Graph, found: Any, root: Builder) -> bool:
         """Replace a recognized loop; return whether it was possible. Raise `ProbeError` as `recognized` does."""
+
+    def may_change(self, operators: Operators) -> bool:
+        return ("", "Loop") in operators
 
     def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None

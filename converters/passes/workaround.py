@@ -7,27 +7,24 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
+from converters.passes.running import OperatorPass, Operators, SelectivePass
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, attributes_of
 from onnx_specops.replacing import may_replace, replace_value, rewriting
 
 
-class Workaround(InPlacePass):
+class Workaround(OperatorPass):
     """Replaces nodes of some operators of one domain.
 
     Attributes:
-        operators: the names of the operators.
-        domain: their domain; ONNX's by default.
         equal: whether ONNX Runtime computes the same from a node and from its replacement. Only then are they compared.
         finite: whether they are the same for finite numbers only.
         tolerance: the allowed absolute difference.
         assumptions: after the pass, the conditions under which the results are the same, by the name of a value.
     """
 
-    operators: ClassVar[frozenset[str]]
-    domain: ClassVar[str] = ""
     equal: ClassVar[bool] = True
     finite: ClassVar[bool] = False
     tolerance: ClassVar[float] = 0.0
@@ -67,7 +64,7 @@ def again(op: Builder, node: ir.Node, *inputs: ir.Value | None, **changes: Any) 
     return emitted
 
 
-class Workarounds(InPlacePass):
+class Workarounds(SelectivePass):
     """Some workarounds in one traversal; a node is replaced by the first that applies, and not again."""
 
     def __init__(self, *workarounds: Workaround) -> None:
@@ -75,6 +72,9 @@ class Workarounds(InPlacePass):
         for workaround in workarounds:
             for operator in workaround.operators:
                 self.by_operator.setdefault((workaround.domain, operator), []).append(workaround)
+
+    def may_change(self, operators: Operators) -> bool:
+        return not operators.isdisjoint(self.by_operator)
 
     def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None

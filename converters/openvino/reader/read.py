@@ -66,6 +66,7 @@ def read(
             problems, remarks, LayerData(problems, remarks, weights, weights_path, without_weights=without_weights)
         )
         model = reader.model(root, Path(name) if name else path, weights_path, weights)
+        xml.forget_lines(root)
         if model is None:
             raise problems.error()
         if model.version in _VERSIONS:

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from lxml import etree
 
 from converters.errors import MalformedError, Problem, short
@@ -152,12 +153,18 @@ def parse(path: Path) -> etree._Element:
 def _state_lines(root: etree._Element, data: bytes) -> None:
     """Store the lines of the elements beyond the last line that libxml2 stores."""
     elements: list[Any] = list(root.iter("*"))
-    line, last = 1, 0
-    tags = (tag.start() for tag in _START_TAG.finditer(data) if tag[1])
-    for element, position in zip(elements, tags, strict=True):
-        line, last = line + data.count(b"\n", last, position), position
-        element.line = line if line >= _LAST_LINE else None
+    tags = np.fromiter((tag.start() for tag in _START_TAG.finditer(data) if tag[1]), np.int64)
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+    for element, line in zip(elements, (1 + np.searchsorted(ends, tags)).tolist(), strict=True):
+        if line >= _LAST_LINE:
+            element.line = line
     elements[0].kept = tuple(elements)
+
+
+def forget_lines(root: Any) -> None:
+    """Forget the lines that libxml2 does not store. Until then, the objects of all elements stay in memory."""
+    if isinstance(root, _LongElement):
+        root.kept = ()
 
 
 def attributes(element: etree._Element) -> dict[str, str]:

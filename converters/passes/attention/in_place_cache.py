@@ -50,11 +50,10 @@ class ExtendCachesInPlace(InPlacePass):
         self.variables = variables
 
     def call(self, model: ir.Model) -> PassResult:
-        extend_caches_in_place(model, self.variables)
-        return PassResult(model, modified=True)
+        return PassResult(model, modified=extend_caches_in_place(model, self.variables))
 
 
-def extend_caches_in_place(model: ir.Model, variables: list[ExposedVariable]) -> None:
+def extend_caches_in_place(model: ir.Model, variables: list[ExposedVariable]) -> bool:
     """Let a language model's attention extend its caches in place.
 
     Keys and values of unsupported attentions, or with other consumers, stay ordinary variables.
@@ -63,21 +62,24 @@ def extend_caches_in_place(model: ir.Model, variables: list[ExposedVariable]) ->
         model: the model; changed in place.
         variables: its variables. Those that are caches start empty afterwards. If nothing else gives the number of tokens, a
             variable for it is added.
+
+    Returns:
+        Whether there are such caches. Otherwise nothing changes.
     """
     graph = model.graph
     forms, inputs, _ = recognize_caches(graph, variables)
     if not forms:
-        return
+        return False
     try:
         chosen = _ChosenRows(inputs, graph, forms)
         probe = chosen.probe(PROBE_SHAPES)
         attentions = _with_exclusive_caches(graph, variables, forms, _attentions(graph, forms, chosen, probe))
         if not attentions:
-            return
+            return False
         tokens = _tokens(chosen, attentions)
         ranks = {found.mask: len(probe.shape(found.mask)) for found in attentions if found.mask is not None}
     except (UnsupportedAttention, ProbeError):
-        return
+        return False
     pasts = {cache.past for found in attentions for cache in (found.keys, found.values)}
     in_place = [form for form in forms if form.past in pasts]
     emitter = _Emitter(graph, in_place, inputs, tokens, ranks, _counted_by_mask(chosen, attentions))
@@ -90,6 +92,7 @@ def extend_caches_in_place(model: ir.Model, variables: list[ExposedVariable]) ->
             emitter.declare(item)
     emitter.name_dims()
     RemoveUnusedNodesPass()(model)
+    return True
 
 
 class _ChosenRows(Inputs):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.attention.canonical import UnsupportedAttention
 from converters.passes.attention.encoder import JoinMasks
@@ -20,6 +20,7 @@ from converters.passes.attention.prepared_masks import ABSORBING
 from converters.passes.attention.spellings import Constants
 from converters.passes.factors import product
 from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.running import OperatorPass
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.replacing import replace_value, rewriting
@@ -54,12 +55,14 @@ class _Chain:
     head_factors: Value | None = None
 
 
-class RegularScores(InPlacePass):
+class RegularScores(OperatorPass):
     """Convert scores with several masks, with a factor after the mask, or with a factor for each head, to the canonical
     order.
 
     Factors of heads are a constant. They are moved to the query. Scores to which a number adds dimensions stay.
     """
+
+    operators = frozenset(("Softmax",))
 
     def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -139,7 +138,7 @@ def view(tensor: ir.TensorProtocol, dtype: ir.DataType, shape: tuple[int, ...]) 
     def compute() -> ir.TensorProtocol:
         return ir.Tensor(np.frombuffer(tensor.tobytes(), dtype.numpy()).reshape(shape), dtype=dtype)
 
-    return ir.LazyTensor(functools.cache(compute), dtype=dtype, shape=dims, name=tensor.name)
+    return ir.LazyTensor(compute, dtype=dtype, shape=dims, cache=True, name=tensor.name)
 
 
 def table(codes: Codes) -> Value:

@@ -58,18 +58,17 @@ def find_weights(value: ir.Value) -> Weights | None:
     shape = static(current)
     if shape is None:
         return None
-    found = Weights(Codes(ir.Tensor(np.zeros(0, np.uint8)), "no", (), None, ""), shape, None, None, matrices, swapped)
-    return _decompressed(current, found, casts)
+    found = _decompressed(current, shape, casts)
+    return None if found is None else replace(found, matrices=matrices, swapped=swapped)
 
 
-def _decompressed(current: ir.Value, found: Weights, casts: list[ir.Value]) -> Weights | None:
+def _decompressed(current: ir.Value, shape: tuple[int, ...], casts: list[ir.Value]) -> Weights | None:
     """Follow the arithmetic back to the stored constant. ``casts`` are the results of later Casts."""
     arithmetic = dequantization(current, lambda value: codes_of(value) is not None)
     codes = None if arithmetic is None else codes_of(arithmetic.stored)
     if arithmetic is None or codes is None:
         return None
     cast = arithmetic.casts[-1].dtype if arithmetic.casts else None
-    found = replace(found, zero=arithmetic.zero, scale=arithmetic.scale, cast=cast)
     casts = [*casts, *arithmetic.casts]
     narrow = casts[-1].dtype if casts else None
     if codes.codebook is not None and narrow in HALVES and not (isinstance(casts[-1], Value) and casts[-1].unrounded):
@@ -80,7 +79,9 @@ def _decompressed(current: ir.Value, found: Weights, casts: list[ir.Value]) -> W
     numeric = codes.codebook is not None or codes.packed != "no" or codes.tensor.dtype in (
         D.UINT8, D.INT8, D.FLOAT16, D.BFLOAT16,
     )  # fmt: skip
-    return replace(found, codes=codes) if numeric and math.prod(codes.shape) == math.prod(found.shape) else None
+    if not numeric or math.prod(codes.shape) != math.prod(shape):
+        return None
+    return Weights(codes, shape, arithmetic.zero, arithmetic.scale, cast=cast)
 
 
 def _swaps(node: ir.Node, rank: int) -> bool:

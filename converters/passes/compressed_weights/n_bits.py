@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.compressed_weights.codes import view
 from converters.passes.dequantization import source, standard
+from converters.passes.running import OperatorPass
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import all_nodes, constant_array
@@ -23,13 +24,16 @@ _LARGEST_BLOCK = 128
 """The largest block that ONNX Runtime's CUDA kernels multiply without decompressing the matrix first."""
 
 
-class ConvertToMatMulNBits(InPlacePass):
+class ConvertToMatMulNBits(OperatorPass):
     """Replace MatMulCompressed by MatMulNBits where it is equivalent.
 
     The weights are one constant matrix of 4 or 8 bits, ``[N, K]``, without a codebook. Each scale belongs to a multiple of
     16 elements along ``K``. The zero points are constants in the range of the weights. Activations are floats.
     `is_possible` states the conditions that the operator's body shares.
     """
+
+    operators = frozenset(("MatMulCompressed",))
+    domain = DOMAIN
 
     def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None

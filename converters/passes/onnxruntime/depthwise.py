@@ -15,10 +15,11 @@ from typing import cast
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.layouts import channels_first, channels_last
 from converters.passes.quantized.graph import is_node, static_shape
+from converters.passes.running import OperatorPass
 from converters.passes.simplification.data_movement import permutation
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
@@ -47,7 +48,7 @@ dimension.
 """
 
 
-class DepthwiseChannelsLast(InPlacePass):
+class DepthwiseChannelsLast(OperatorPass):
     """Compute depthwise convolutions and average pools between Transposes of the channels by the domain's DepthwiseConv.
 
     Conditions for both: float32, one to three spatial dimensions, two channels or more, known sizes, and `_LEAST_RESULTS`
@@ -60,6 +61,8 @@ class DepthwiseChannelsLast(InPlacePass):
     node, and Reshapes that merge all spatial dimensions or split them again. Before the node, each of these has one
     consumer; the Transpose may have others.
     """
+
+    operators = frozenset(("AveragePool", "Conv"))
 
     def call(self, model: ir.Model) -> PassResult:
         nodes = [node for node in all_nodes(model.graph) if is_node(node, "Conv") or is_node(node, "AveragePool")]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.quantized.graph import is_node
+from converters.passes.running import OperatorPass
 from onnx_specops.building import Builder, constant_value
 from onnx_specops.graphs import all_nodes
 
@@ -26,10 +27,12 @@ _MOVERS = frozenset(("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Uns
 """Operators around the weights' operator through which ONNX Runtime moves quantization and dequantization."""
 
 
-class KeepFloatWeights(InPlacePass):
+class KeepFloatWeights(OperatorPass):
     """Insert a Max with the lowest number, which changes nothing, before such a quantization. ONNX Runtime does not skip a
     Max.
     """
+
+    operators = frozenset(("DequantizeLinear",))
 
     def call(self, model: ir.Model) -> PassResult:
         ends = [_end(node.outputs[0]) for node in all_nodes(model.graph) if _may_be_rounded(node)]

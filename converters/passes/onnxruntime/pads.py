@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
+from converters.passes.running import OperatorPass
 from onnx_specops.building import Value, constant_value
 from onnx_specops.graphs import all_nodes, constant_array, producer_of
 from onnx_specops.naming import Names
@@ -13,7 +14,7 @@ from onnx_specops.naming import Names
 _POOLINGS = {("", "MaxPool"), ("", "AveragePool")}
 
 
-class KeepPads(InPlacePass):
+class KeepPads(OperatorPass):
     """Keep ONNX Runtime from fusing a Pad into the pooling that follows it.
 
     The fused pooling would differ: MaxPool pads with the lowest number instead of zero, and AveragePool does not count the
@@ -27,6 +28,8 @@ class KeepPads(InPlacePass):
     Args:
         opset: the opset of the model.
     """
+
+    operators = frozenset(("Pad",))
 
     def __init__(self, opset: int) -> None:
         self.opset = opset

@@ -11,9 +11,10 @@ from functools import partial
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.copied_nodes import copied_node
+from converters.passes.running import Operators, SelectivePass
 from onnx_specops.building import constant_value, new_value
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN
 from onnx_specops.graphs import all_nodes, constant_array
@@ -30,11 +31,14 @@ _LARGEST = 64
 """ONNX Runtime converts weights if the absolute value of one exceeds this number."""
 
 
-class SeparateWeights(InPlacePass):
+class SeparateWeights(SelectivePass):
     """Copy constant weights of int8, and their zero points, if other nodes have the same ones.
 
     ONNX Runtime gives each node that uses dequantized weights a separate DequantizeLinear, and so does this pass.
     """
+
+    def may_change(self, operators: Operators) -> bool:
+        return not operators.isdisjoint(_WEIGHTS)
 
     def call(self, model: ir.Model) -> PassResult:
         names: Names | None = None

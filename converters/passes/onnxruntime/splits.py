@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
+from converters.passes.running import OperatorPass
 from onnx_specops.building import constant_value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.naming import Names
 
 
-class EmptySplit(InPlacePass):
+class EmptySplit(OperatorPass):
     """Set the lengths of a Split along an empty axis."""
+
+    operators = frozenset(("Split",))
 
     def call(self, model: ir.Model) -> PassResult:
         found = [node for node in all_nodes(model.graph) if _is_empty(node)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
+from converters.passes.running import OperatorPass
 from onnx_specops.building import Value, constant_value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.naming import Names
@@ -14,13 +15,15 @@ from onnx_specops.widening import HALVES
 _PASSING = {("", "Cast"), ("", "Identity")}
 
 
-class TransposeAfterCasts(InPlacePass):
+class TransposeAfterCasts(OperatorPass):
     """Move a Cast before a Transpose that moves the first dimension back and precedes a MatMul.
 
     ONNX Runtime (1.31) fuses such a Transpose into the MatMul, also through a Cast, or two that are equal to one. If the
     ranks of the operands differ, it crashes with a Cast between them, including its own casts for 16-bit floats. A constant
     operand of these gets the rank of the other.
     """
+
+    operators = frozenset(("MatMul",))
 
     def call(self, model: ir.Model) -> PassResult:
         products = [node for node in all_nodes(model.graph) if (node.domain, node.op_type) == ("", "MatMul")]

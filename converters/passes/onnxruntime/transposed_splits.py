@@ -9,20 +9,23 @@ from __future__ import annotations
 from typing import cast
 
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.patterns import PatternPass
+from converters.passes.running import OperatorPass
 from converters.passes.simplification.data_movement import two_transposes
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, constant_list
 from onnx_specops.replacing import may_replace, replace_value
 
 
-class SplitBeforeTranspose(InPlacePass):
+class SplitBeforeTranspose(OperatorPass):
     """Split and squeeze the input of a Transpose instead of its result, and transpose the parts.
 
     Conditions: only the Split uses the transposed tensor; only a Squeeze of the divided dimension, of 1, uses each part.
     """
+
+    operators = frozenset(("Split",))
 
     def call(self, model: ir.Model) -> PassResult:
         splits = [node for node in all_nodes(model.graph) if (node.domain, node.op_type) == ("", "Split")]

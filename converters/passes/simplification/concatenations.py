@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
+from converters.passes.running import OperatorPass
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.replacing import replace_value
@@ -17,11 +18,13 @@ _MOST_COPIED = 64
 """The maximum number of inputs of a Concat after another Concat with several consumers was merged into it."""
 
 
-class MergeConcats(InPlacePass):
+class MergeConcats(OperatorPass):
     """Merge a Concat with those after it along the same axis, which are its only consumers, and omit empty inputs.
 
     If there are several consumers, each gets its inputs, and has at most 64: the number may double with each Concat.
     """
+
+    operators = frozenset(("Concat",))
 
     def call(self, model: ir.Model) -> PassResult:
         omitted = sum(

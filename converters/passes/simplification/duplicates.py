@@ -27,14 +27,18 @@ class MergeDuplicates(InPlacePass):
 
 
 def _merged(graph: ir.Graph) -> int:
-    found: dict[Hashable, ir.Node] = {}
+    alone: dict[Hashable, ir.Node] = {}  # the first node of an operator and inputs
+    several: dict[Hashable, dict[Hashable, ir.Node]] = {}  # the same by all that distinguishes them, if there are others
     count = 0
     for node in list(graph):
-        identity = _identity(node)
-        if identity is None:
+        key = node.op_identifier(), tuple([id(value) for value in node.inputs])
+        first = alone.setdefault(key, node)
+        if first is node:
             continue
+        found = several.setdefault(key, {_identity(first): first})
+        identity = _identity(node)
         first = found.setdefault(identity, node)
-        if first is node or any(value.is_graph_output() for value in node.outputs):
+        if identity is None or first is node or any(value.is_graph_output() for value in node.outputs):
             continue
         pairs = [(old, new) for old, new in zip(node.outputs, first.outputs, strict=True) if old.uses()]
         count += sum(replace_value(old, new) for old, new in pairs)
@@ -42,7 +46,9 @@ def _merged(graph: ir.Graph) -> int:
 
 
 def _identity(node: ir.Node) -> Hashable | None:
-    """Return a key that only nodes with equal results share; ``None`` if the results of equal nodes may differ."""
+    """Return a key that only nodes of the same operator and inputs with equal results share; ``None`` if equal nodes may
+    have different results.
+    """
     if node.op_type in RANDOM or nested(node) or any(value.name == "" for value in node.outputs):
         return None
     attributes = []
@@ -54,4 +60,4 @@ def _identity(node: ir.Node) -> Hashable | None:
         else:
             return None
     types = tuple((value.dtype, None if value.shape is None else len(value.shape)) for value in node.outputs)
-    return (node.op_identifier(), tuple(id(value) for value in node.inputs), tuple(attributes), types)
+    return tuple(attributes), types

@@ -8,6 +8,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import DeduplicateInitializersPass, RemoveUnusedNodesPass
 
+from converters.passes.running import Runner
 from converters.passes.simplification.biases import FuseBiases
 from converters.passes.simplification.concatenations import MergeConcats
 from converters.passes.simplification.constants import MAX_GROWTH, FoldConstants
@@ -60,8 +61,9 @@ class Simplify(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         changed = False
+        runner = Runner(model)
         for _ in range(_MAX_ROUNDS):
-            modified = [step for step in self.steps if step(model).modified]
+            modified = [step for step in self.steps if runner.run(step)]
             changed |= bool(modified)
             if all(isinstance(step, _CLEANING) for step in modified):
                 break

@@ -13,9 +13,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes import PassResult
 
 from converters.passes.loops import clear, remove_loop
+from converters.passes.running import OperatorPass
 from converters.passes.sizes import name_sizes, size_read
 from onnx_specops.building import Builder, NodeError, Value, new_value
 from onnx_specops.graphs import (
@@ -71,13 +72,14 @@ class Change:
     starts: Mapping[int, Value] = field(default_factory=dict)
 
 
-class ChangeLoops(InPlacePass):
+class ChangeLoops(OperatorPass):
     """Replaces Loops by changed copies. Bodies with nested graphs stay.
 
     Attributes:
         finite: whether ONNX Runtime computes the same for finite numbers only.
     """
 
+    operators = frozenset(("Loop",))
     finite: ClassVar[bool] = False
 
     @abstractmethod

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import onnx_ir as ir
 import pytest
+from onnx_ir.passes import PassResult
 
+from converters.passes.running import SelectivePass
 from converters.passes.verification import Verifier
+from onnx_specops.graphs import all_nodes
 from onnx_specops.replacing import checked_by
 from tests.conformance.oracle import Oracle
 
@@ -38,3 +42,17 @@ def verifier(request: pytest.FixtureRequest) -> Iterator[Verifier]:
         yield found
     print("verified", dict(found.verified), "skipped", dict(found.skipped))
     assert not found.differences, "\n".join(map(str, found.differences))
+
+
+@pytest.fixture(autouse=True)
+def _changes_are_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail the test if a pass changes a graph that it says it cannot change."""
+    original = SelectivePass.__call__
+
+    def checked(self: SelectivePass, model: ir.Model) -> PassResult:
+        operators = {(node.domain, node.op_type) for node in all_nodes(model.graph)}
+        result = original(self, model)
+        assert not result.modified or self.may_change(operators), f"{type(self).__name__} changes a graph of {operators}"
+        return result
+
+    monkeypatch.setattr(SelectivePass, "__call__", checked)

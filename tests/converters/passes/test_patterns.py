@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -259,3 +262,14 @@ def test_an_input_with_an_initializer_is_no_constant(pattern, overridable: bool)
         model.graph.inputs.append(two)
     passed, _ = seen("Mul", pattern, softsign)
     assert passed(model).modified is not overridable
+
+
+def test_patterns_do_not_keep_a_graph_in_memory() -> None:
+    model = graph(lambda op, x: op.Relu(op.Mul(x, op.Sigmoid(x))), floats("x"))
+    passed, calls = seen("Mul", product_and_sigmoid, softsign, commute=True)
+    passed(model)
+    calls.clear()
+    alive = weakref.ref(model.graph)
+    del model
+    gc.collect()
+    assert alive() is None

@@ -365,6 +365,7 @@ def test_a_branch_that_returns_an_outer_value_keeps_its_identity() -> None:
     [
         (lambda op, x: op.Add(op.Softmax(x, axis=1), op.Softmax(x, axis=1)), ["Add", "Softmax"]),
         (lambda op, x: op.Add(op.Softmax(x, axis=1), op.Softmax(x, axis=2)), ["Add", "Softmax", "Softmax"]),
+        (lambda op, x: op.Sum(*(op.Softmax(x, axis=axis) for axis in (1, 2, 2, 1))), ["Softmax", "Softmax", "Sum"]),
         (lambda op, x: op.Sub(op.Sub(x, 1.0), op.Sub(1.0, x)), ["Sub", "Sub", "Sub"]),
         (lambda op, x: op.Add(op.LeakyRelu(x, alpha=0.0), op.LeakyRelu(x, alpha=-0.0)), ["Add", "LeakyRelu", "LeakyRelu"]),
         (lambda op, x: op.Add(op.Add(x, op.RandomUniform(shape=[1])), op.RandomUniform(shape=[1])),
@@ -372,7 +373,7 @@ def test_a_branch_that_returns_an_outer_value_keeps_its_identity() -> None:
         (lambda op, x: op.Sub(op.Bernoulli(op.Sigmoid(x)), op.Bernoulli(op.Sigmoid(x))),
          ["Bernoulli", "Bernoulli", "Sigmoid", "Sub"]),
     ],
-    ids=["equal", "another axis", "another order", "zeros of two signs", "random numbers", "random choices"],
+    ids=["equal", "another axis", "two each", "another order", "zeros of two signs", "random numbers", "random choices"],
 )  # fmt: skip
 def test_duplicates(emit, left: list[str]) -> None:
     model = graph(emit, floats("x", 2, 3, 4))
