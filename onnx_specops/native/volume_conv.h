@@ -48,22 +48,24 @@ constexpr std::int64_t transforms_of(int dimensions) {
   return dimensions == 0 ? 1 : transform_count * transforms_of(dimensions - 1);
 }
 
-// Lines of pixels to transform. Each position of the four planes represents two adjacent output pixels.
-struct Lines {
-  std::int64_t count;
-  const float* from;  // the first pixel of the first line; pixels outside the image are not read
-  std::int64_t from_line;
-  std::int64_t before, after;  // the pixels [before, after) of a line are inside the image; the others are zeros
-  float* to;
-  std::int64_t to_plane, positions;  // the stride of the planes, and the number of adjacent positions of a line
+// A part of a line of pixels to transform. Each position of the four planes represents two output pixels that are `gap`
+// apart, as the taps are. Position p represents the pixels p + p / gap * gap and, `gap` after it, the next one.
+struct Line {
+  const float* from;  // the first pixel of the line; pixels outside the image are not read
+  std::int64_t before, after;  // the pixels [before, after) of the line are inside the image; the others are zeros
+  std::int64_t gap;
+  std::int64_t first, positions;  // a multiple of `gap`, or of the number of lanes; and the number of adjacent positions
+  float* to;                      // of position `first`
+  std::int64_t to_plane;          // the stride of the planes
+  std::int64_t room;              // the number of positions that may be overwritten
 };
 
 // Two output lines. Each position of the 16 planes represents 2 x 2 output pixels, which depend on four input lines.
 struct Squares {
-  const float* from;  // as in Lines
+  const float* from;  // as in Line
   std::int64_t from_line;
   std::int64_t above, below;   // the lines [above, below) of the four are inside the image; the others are zeros
-  std::int64_t before, after;  // as in Lines
+  std::int64_t before, after;  // as in Line
   float* to;
   std::int64_t to_plane, positions;
   std::int64_t room;  // the number of positions that may be overwritten
@@ -71,11 +73,12 @@ struct Squares {
 
 // Sums at some positions of a line, and the output pixels computed from them.
 struct Sums {
-  const float* from;
-  std::int64_t from_plane, positions;
+  const float* from;  // of position `first`
+  std::int64_t from_plane, first, positions;
   float slope;
-  float* to;
+  float* to;  // the first pixel of the output line
   std::int64_t pixels;
+  std::int64_t gap;             // as in Line
   std::int64_t to_line, lines;  // for squares only: the stride of the output lines, and their number (1 or 2)
 };
 
@@ -84,7 +87,7 @@ struct Kernels {
   std::int64_t lanes;         // a divisor of `most_positions`
   Shape shapes[shape_count];  // in descending order of `outputs`; the last one has 1
   void (*copy)(const Rows& rows);
-  void (*transform)(const Lines& lines);
+  void (*transform)(const Line& line);
   void (*transform_squares)(const Squares& squares);
   bool (*restore)(const Sums& sums);  // returns whether all results are finite
   bool (*restore_squares)(const Sums& sums);

@@ -135,63 +135,155 @@ ALWAYS void restore_four(const Floats (&sums)[transform_count], Floats (&to)[2])
   to[1] = (sums[1] - sums[2]) - sums[3];
 }
 
-ALWAYS void store_pixels(const Floats (&pixels)[2], float* to, std::int64_t count) {
-  first_in_turns(pixels[0], pixels[1]).store_first(to, count);
-  if (count > lanes) last_in_turns(pixels[0], pixels[1]).store_first(to + lanes, count - lanes);
+// Stores the pixels of a pack of positions of an output line, from position `at` of the sums on.
+template <int gap>
+ALWAYS void store_pixels(const Floats (&pixels)[2], std::int64_t at, const Sums& sums, float* line) {
+  const std::int64_t pixel = 2 * (sums.first + at), rest = sums.pixels - pixel, summed = 2 * (sums.positions - at);
+  const std::int64_t count = rest < summed ? rest : summed;
+  first_in_turns<gap>(pixels[0], pixels[1]).store_first(line + pixel, count);
+  if (count > lanes) last_in_turns<gap>(pixels[0], pixels[1]).store_first(line + pixel + lanes, count - lanes);
 }
 
 // Whether all pixels that are loaded for a pack of positions are the pixels [before, after) inside the image.
+template <int gap>
 ALWAYS bool is_inside(std::int64_t at, std::int64_t before, std::int64_t after) {
-  return 2 * at >= before && 2 * at + 2 * lanes + transform_count - 1 <= after;
+  return 2 * at >= before && 2 * at + 2 * lanes + (transform_count - 1) * gap <= after;
 }
 
-// The four pixels of each position of a pack. Those before `first` and from `last` on are zeros, unless `whole` is true.
-template <bool whole>
+// The four pixels of each position of a pack, `gap` apart. Those before `first` and from `last` on are zeros, unless `whole`
+// is true.
+template <int gap, bool whole>
 ALWAYS void load_four(const float* pixel, std::int64_t first, std::int64_t last, Floats (&to)[transform_count]) {
   const auto loaded = [&](std::int64_t place) ALWAYS_LAMBDA {
     if constexpr (whole) return Floats::load(pixel + place);
     return Floats::part(pixel + place, first - place, last - place);
   };
   UNROLL(4)
-  for (int i = 0; i < transform_count; ++i) to[i] = even(loaded(i), loaded(i + lanes));
+  for (int i = 0; i < transform_count; ++i) to[i] = even<gap>(loaded(i * gap), loaded(i * gap + lanes));
 }
 
-void transform(const Lines& lines) {
-  const float* from = lines.from;
-  float* to = lines.to;
-  for (std::int64_t row = 0; row < lines.count; ++row, from += lines.from_line, to += lines.positions) {
-    for (std::int64_t at = 0; at < lines.positions; at += lanes) {
-      Floats x[transform_count], planes[transform_count];
-      if (is_inside(at, lines.before, lines.after)) {
-        load_four<true>(from + 2 * at, 0, 0, x);
-      } else {
-        load_four<false>(from + 2 * at, lines.before - 2 * at, lines.after - 2 * at, x);
-      }
-      transform_four(x, planes);
-      UNROLL(4)
-      for (int i = 0; i < transform_count; ++i) planes[i].store_first(to + i * lines.to_plane + at, lines.positions - at);
+// Stores the transforms of a pack of positions. `room`: the number of positions that may be overwritten.
+ALWAYS void store_planes(const Floats (&planes)[transform_count], float* to, std::int64_t to_plane, std::int64_t room) {
+  UNROLL(4)
+  for (int i = 0; i < transform_count; ++i) {
+    if (room >= lanes) {
+      planes[i].store(to + i * to_plane);
+    } else {
+      planes[i].store_first(to + i * to_plane, room);
     }
   }
+}
+
+// `gap` is a divisor of the number of lanes, so that a pack has whole blocks of positions.
+template <int gap>
+void transform_blocks(const Line& line) {
+  for (std::int64_t at = 0; at < line.positions; at += lanes) {
+    const std::int64_t pixel = 2 * (line.first + at);
+    Floats x[transform_count], planes[transform_count];
+    if (is_inside<gap>(line.first + at, line.before, line.after)) {
+      load_four<gap, true>(line.from + pixel, 0, 0, x);
+    } else {
+      load_four<gap, false>(line.from + pixel, line.before - pixel, line.after - pixel, x);
+    }
+    transform_four(x, planes);
+    store_planes(planes, line.to + at, line.to_plane, line.room - at);
+  }
+}
+
+// Calls `visit(at, count, pixel)` for each `count` positions from `first + at` on whose pixels are adjacent: those from
+// `pixel` on, and those `gap` after them.
+template <class Visit>
+ALWAYS void each_block(std::int64_t first, std::int64_t positions, std::int64_t gap, const Visit& visit) {
+  std::int64_t within = first % gap;
+  for (std::int64_t at = 0; at < positions; within = 0) {
+    const std::int64_t rest = positions - at, count = gap - within < rest ? gap - within : rest;
+    visit(at, count, 2 * (first + at) - within);
+    at += count;
+  }
+}
+
+void transform_far(const Line& line) {
+  each_block(line.first, line.positions, line.gap, [&](std::int64_t begin, std::int64_t count, std::int64_t first_pixel) {
+    for (std::int64_t at = 0; at < count; at += lanes) {
+      const std::int64_t pixel = first_pixel + at, last = pixel + (transform_count - 1) * line.gap;
+      Floats x[transform_count], planes[transform_count];
+      if (pixel >= line.before && last + lanes <= line.after) {
+        UNROLL(4)
+        for (int i = 0; i < transform_count; ++i) x[i] = Floats::load(line.from + pixel + i * line.gap);
+      } else {
+        for (int i = 0; i < transform_count; ++i) {
+          const std::int64_t place = pixel + i * line.gap;
+          x[i] = Floats::part(line.from + place, line.before - place, line.after - place);
+        }
+      }
+      transform_four(x, planes);
+      store_planes(planes, line.to + begin + at, line.to_plane, line.room - begin - at);
+    }
+  });
+}
+
+// The two pixels of each position of a pack, of which `count` are used. `rests` becomes NaN after a sum that is not finite.
+ALWAYS void restore_pack(const float* from, std::int64_t from_plane, std::int64_t count, float slope, Floats& rests,
+                         Floats (&pixels)[2]) {
+  Floats m[transform_count];
+  UNROLL(4)
+  for (int i = 0; i < transform_count; ++i) {
+    m[i] = count >= lanes ? Floats::load(from + i * from_plane) : Floats::part(from + i * from_plane, 0, count);
+  }
+  restore_four(m, pixels);
+  UNROLL(2)
+  for (int i = 0; i < 2; ++i) {
+    rests = rests + (pixels[i] - pixels[i]);
+    if (slope != 1.0f) pixels[i] = sloped(pixels[i], slope);
+  }
+}
+
+template <int gap>
+bool restore_blocks(const Sums& sums) {
+  Floats rests = Floats::zero();
+  for (std::int64_t at = 0; at < sums.positions; at += lanes) {
+    Floats pixels[2];
+    restore_pack(sums.from + at, sums.from_plane, sums.positions - at, sums.slope, rests, pixels);
+    store_pixels<gap>(pixels, at, sums, sums.to);
+  }
+  return rests.sum() == 0.0f;
+}
+
+bool restore_far(const Sums& sums) {
+  Floats rests = Floats::zero();
+  each_block(sums.first, sums.positions, sums.gap, [&](std::int64_t begin, std::int64_t count, std::int64_t first_pixel) {
+    for (std::int64_t at = 0; at < count; at += lanes) {
+      const std::int64_t pixel = first_pixel + at, used = count - at;
+      Floats pixels[2];
+      restore_pack(sums.from + begin + at, sums.from_plane, used, sums.slope, rests, pixels);
+      UNROLL(2)
+      for (int i = 0; i < 2; ++i) {
+        const std::int64_t place = pixel + i * sums.gap, rest = sums.pixels - place;
+        pixels[i].store_first(sums.to + place, used < rest ? used : rest);
+      }
+    }
+  });
+  return rests.sum() == 0.0f;
+}
+
+void transform(const Line& line) {
+  if (line.gap == 1) return transform_blocks<1>(line);
+  if (line.gap == 2) return transform_blocks<2>(line);
+  if (line.gap == 4) return transform_blocks<4>(line);
+  if constexpr (lanes > 8) {
+    if (line.gap == 8) return transform_blocks<8>(line);
+  }
+  transform_far(line);
 }
 
 bool restore(const Sums& sums) {
-  Floats rests = Floats::zero();  // becomes NaN after a result that is not finite
-  for (std::int64_t at = 0; at < sums.positions; at += lanes) {
-    Floats m[transform_count];
-    UNROLL(4)
-    for (int i = 0; i < transform_count; ++i) {
-      m[i] = Floats::part(sums.from + i * sums.from_plane + at, 0, sums.positions - at);
-    }
-    Floats pixels[2];
-    restore_four(m, pixels);
-    UNROLL(2)
-    for (int i = 0; i < 2; ++i) {
-      rests = rests + (pixels[i] - pixels[i]);
-      if (sums.slope != 1.0f) pixels[i] = sloped(pixels[i], sums.slope);
-    }
-    store_pixels(pixels, sums.to + 2 * at, sums.pixels - 2 * at);
+  if (sums.gap == 1) return restore_blocks<1>(sums);
+  if (sums.gap == 2) return restore_blocks<2>(sums);
+  if (sums.gap == 4) return restore_blocks<4>(sums);
+  if constexpr (lanes > 8) {
+    if (sums.gap == 8) return restore_blocks<8>(sums);
   }
-  return rests.sum() == 0.0f;
+  return restore_far(sums);
 }
 
 // The transforms of pixels at the positions of a pack. `whole`: no pixel of its vectors is outside the image.
@@ -203,31 +295,22 @@ ALWAYS void transform_pack(const Squares& squares, std::int64_t at) {
     Floats x[transform_count] = {Floats::zero(), Floats::zero(), Floats::zero(), Floats::zero()};
     if (i >= squares.above && i < squares.below) {
       const float* const pixel = squares.from + i * squares.from_line + 2 * at;
-      load_four<whole>(pixel, squares.before - 2 * at, squares.after - 2 * at, x);
+      load_four<1, whole>(pixel, squares.before - 2 * at, squares.after - 2 * at, x);
     }
     transform_four(x, rows[i]);
   }
-  const std::int64_t room = squares.room - at;
   UNROLL(4)
   for (int j = 0; j < transform_count; ++j) {
     const Floats column[transform_count] = {rows[0][j], rows[1][j], rows[2][j], rows[3][j]};
     Floats planes[transform_count];
     transform_four(column, planes);
-    UNROLL(4)
-    for (int i = 0; i < transform_count; ++i) {
-      float* const plane = squares.to + at + (i * transform_count + j) * squares.to_plane;
-      if (room >= lanes) {
-        planes[i].store(plane);
-      } else {
-        planes[i].store_first(plane, room);
-      }
-    }
+    store_planes(planes, squares.to + at + j * squares.to_plane, transform_count * squares.to_plane, squares.room - at);
   }
 }
 
 void transform_squares(const Squares& squares) {
   for (std::int64_t at = 0; at < squares.positions; at += lanes) {
-    if (is_inside(at, squares.before, squares.after)) {
+    if (is_inside<1>(at, squares.before, squares.after)) {
       transform_pack<true>(squares, at);
     } else {
       transform_pack<false>(squares, at);
@@ -261,7 +344,7 @@ bool restore_squares(const Sums& sums) {
         rests = rests + (pixels[p] - pixels[p]);
         if (sums.slope != 1.0f) pixels[p] = sloped(pixels[p], sums.slope);
       }
-      store_pixels(pixels, sums.to + i * sums.to_line + 2 * at, sums.pixels - 2 * at);
+      store_pixels<1>(pixels, at, sums, sums.to + i * sums.to_line);
     }
   }
   return rests.sum() == 0.0f;

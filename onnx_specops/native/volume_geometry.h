@@ -19,8 +19,9 @@ constexpr std::int64_t taps_at_once = 256;
 constexpr std::int64_t least_columns = 16, least_products = 24, least_positions = 24;
 // The same for squares: products for each row of taps, and squares of a slice.
 constexpr std::int64_t least_products_of_squares = 8, least_squares = 16;
-// The maximum number of pixels of a transformed line, because pieces consist of whole lines.
-constexpr std::int64_t longest_line = 512;
+// Transforms save time if there are at most this many positions for each output pixel of a line. The sums at each position
+// need four products for each channel, and the direct sums at each pixel need three.
+constexpr double most_positions_of_pixel = 0.65;
 
 struct Geometry : WindowSizes {
   std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
@@ -35,19 +36,27 @@ struct Geometry : WindowSizes {
   std::int64_t rows() const { return transformed > 1 ? divide_up(out[1], 2) : out[1]; }
   std::int64_t volume_in() const { return in[0] * in[1] * in[2]; }
   std::int64_t volume_out() const { return out[0] * out[1] * out[2]; }
+  // The distance between the two output pixels of a position of a transformed line.
+  std::int64_t gap() const { return dilations[2]; }
+  // The number of positions of a transformed line.
+  std::int64_t line_positions() const {
+    const std::int64_t whole = out[2] / (2 * gap());
+    return whole * gap() + std::min(out[2] % (2 * gap()), gap());
+  }
   // The number of last dimensions for which transforms save time.
   int transformable() const {
-    const auto has_three_taps = [&](std::size_t axis) {
-      return kernel[axis] == 3 && strides[axis] == 1 && dilations[axis] == 1;
+    const auto has_three_taps = [&](std::size_t axis, bool dilated = false) {
+      return kernel[axis] == 3 && strides[axis] == 1 && (dilated || dilations[axis] == 1);
     };
-    const std::int64_t positions = divide_up(out[2], 2);
-    if (!has_three_taps(2) || group_columns < least_columns) return 0;
-    if (has_three_taps(1) && group_channels * kernel[0] >= least_products_of_squares &&
+    // Only single lines may be dilated, because packs of positions begin with a whole block of them.
+    if (!has_three_taps(2, out[1] == 1) || group_columns < least_columns) return 0;
+    const std::int64_t positions = line_positions();
+    if (has_three_taps(1) && dilations[2] == 1 && group_channels * kernel[0] >= least_products_of_squares &&
         divide_up(out[1], 2) * positions >= least_squares) {
       return 2;
     }
     const bool saves = group_channels * kernel[0] * kernel[1] >= least_products && out[1] * positions >= least_positions;
-    return saves && out[2] <= longest_line ? 1 : 0;
+    return saves && static_cast<double>(positions) <= most_positions_of_pixel * static_cast<double>(out[2]) ? 1 : 0;
   }
   // The same geometry with transforms, which replace the taps of these dimensions.
   Geometry with_transforms(int dimensions) const {

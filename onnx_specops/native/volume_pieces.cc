@@ -60,15 +60,14 @@ Pieces::Pieces(const Geometry& geometry)
     : g_(geometry),
       tight_(geometry.transformed == 0 && geometry.group_columns >= many_columns && geometry.out[1] > 1 &&
              (geometry.width - geometry.out[2]) * few_between > geometry.width),
-      row_(geometry.transformed > 0 ? divide_up(geometry.out[2], 2) : tight_ ? geometry.out[2] : geometry.width),
+      row_(geometry.transformed > 0 ? geometry.line_positions() : tight_ ? geometry.out[2] : geometry.width),
       all_positions_((geometry.rows() - 1) * row_ + std::min(geometry.out[2], row_)),
       columns_(std::min(most_columns, g_.group_columns)),
       chunk_(geometry.chunk()) {
   find_places();
   divide();
   divide_columns();
-  // Transformed lines are whole, including those of the first and the last position.
-  line_ = positions_ + round_up(reach_, aligned) + (g_.transformed == 1 ? round_up(2 * row_, aligned) : 0);
+  line_ = positions_ + round_up(reach_, aligned);
   slice_step_ = static_cast<std::int64_t>(planes_.size()) * line_;
   channel_step_ = covered(slices_) * slice_step_;
   transform_step_ = copied_ * channel_step_;
@@ -104,7 +103,10 @@ void Pieces::divide() {
   const std::int64_t reach = round_up(reach_, aligned);
   const std::int64_t cached = g_.transformed > 1 ? second_level_of_squares : second_level;
   const std::int64_t longest = g_.transformed > 1 ? longest_run_of_squares() : longest_run_of_taps();
-  run_ = round_up(divide_equally(all_positions_, longest), lanes);
+  // Runs of several tiles are whole tiles.
+  const std::int64_t tile = kernels().shapes[0].packs * lanes;
+  run_ = divide_equally(all_positions_, longest);
+  run_ = round_up(run_, run_ > tile ? tile : lanes);
   positions_ = run_;
   slices_ = 1;
   copied_ = channels;
@@ -203,9 +205,8 @@ bool Pieces::compute(std::int64_t first, std::int64_t last, const Operands& oper
 }
 
 bool Pieces::compute(const Piece& piece, const Operands& operands, const Memory& memory) const {
-  const std::int64_t left = g_.transformed == 1 ? piece.begin % row_ : 0;  // the copied positions before the first one
-  // All sums of a transform of squares are computed before those of the next transform.
-  const std::int64_t at_once = g_.transformed > 1 ? piece.columns : some_columns;
+  // All sums of a transform are computed before those of the next transform.
+  const std::int64_t at_once = g_.transformed > 0 ? piece.columns : some_columns;
   bool finite = true;
   // Either all channels are copied at once, or the piece is one run, whose sums are kept between copies.
   for (std::int64_t first = 0; first == 0 || first < g_.group_channels; first += copied_) {
@@ -218,7 +219,7 @@ bool Pieces::compute(const Piece& piece, const Operands& operands, const Memory&
       for (run.begin = piece.begin; run.begin < piece.end; run.begin += run_) {
         run.end = std::min(run.begin + run_, piece.end);
         const float* const from =
-            memory.inputs + (slice * g_.strides[0] + run.inside.first) * slice_step_ + left + run.begin - piece.begin;
+            memory.inputs + (slice * g_.strides[0] + run.inside.first) * slice_step_ + run.begin - piece.begin;
         for (std::int64_t done = 0; done < piece.columns; done += at_once) {
           const std::int64_t column = piece.column + done, columns = std::min(at_once, piece.columns - done);
           float* const sums = memory.sums + done * run_;
@@ -278,7 +279,6 @@ void Pieces::copy(const Piece& piece, const Operands& operands, std::int64_t cha
                   const Memory& memory) const {
   const std::int64_t length = round_up(piece.end - piece.begin, kernels().lanes) + reach_;
   const std::int64_t image = g_.in[1] * g_.in[2], covers = covered(piece.slices);
-  const std::int64_t first_line = piece.begin / row_, last_line = divide_up(piece.begin + length, row_);
   float* to = memory.inputs;
   for (std::int64_t c = 0; c < count; ++c, to += channel_step_) {
     const float* const from = operands.x + (piece.group * g_.group_channels + channel + c) * g_.in[0] * image;
@@ -290,7 +290,7 @@ void Pieces::copy(const Piece& piece, const Operands& operands, std::int64_t cha
         if (g_.transformed > 1) {
           transform_squares(from + z * image, piece.begin, piece.begin + length, next);
         } else if (g_.transformed > 0) {
-          transform_lines(from + z * image, plane, first_line, last_line, next);
+          transform_lines(from + z * image, plane, piece.begin, piece.begin + length, next);
         } else {
           copy_plane(from + z * image, plane, piece.begin, length, next);
         }
@@ -300,19 +300,20 @@ void Pieces::copy(const Piece& piece, const Operands& operands, std::int64_t cha
   }
 }
 
-// Transforms lines of the pixels of a plane, with zeros around the image.
+// Transforms lines of the pixels of a plane at the positions [first, last), with zeros around the image.
 void Pieces::transform_lines(const float* slice, const Plane& plane, std::int64_t first, std::int64_t last,
                              float* to) const {
-  const std::int64_t height = g_.strides[1], top = plane.remainder - g_.begin[1], begin = g_.begin[2];
-  const std::int64_t above = std::clamp(top < 0 ? divide_up(-top, height) : 0, first, last);
-  const std::int64_t below = std::clamp(divide_up(std::max<std::int64_t>(g_.in[1] - top, 0), height), above, last);
-  for (std::int64_t i = 0; i < transform_count; ++i) {
-    std::fill_n(to + i * transform_step_, (above - first) * row_, 0.0f);
-    std::fill_n(to + i * transform_step_ + (below - first) * row_, (last - below) * row_, 0.0f);
-  }
-  if (above < below) {
-    kernels().transform({below - above, slice + (top + above * height) * g_.in[2] - begin, height * g_.in[2], begin,
-                         begin + g_.in[2], to + (above - first) * row_, transform_step_, row_});
+  const std::int64_t top = plane.remainder - g_.begin[1], begin = g_.begin[2];
+  for (std::int64_t at = first; at < last;) {
+    const std::int64_t row = at / row_, left = at % row_, count = std::min(row_ - left, last - at);
+    const std::int64_t line = top + row * g_.strides[1];
+    if (line < 0 || line >= g_.in[1]) {
+      for (std::int64_t i = 0; i < transform_count; ++i) std::fill_n(to + i * transform_step_ + at - first, count, 0.0f);
+    } else {
+      kernels().transform({slice + line * g_.in[2] - begin, begin, begin + g_.in[2], g_.gap(), left, count,
+                           to + (at - first), transform_step_, last - at});
+    }
+    at += count;
   }
 }
 
@@ -390,10 +391,9 @@ bool Pieces::restore(const Run& run, const Operands& operands, const float* sums
   for (std::int64_t o = 0; o < columns; ++o) {
     for (std::int64_t at = run.begin; at < run.end;) {
       const std::int64_t row = at / row_, left = at % row_, next = std::min(run.end, (row + 1) * row_);
-      const std::int64_t width = std::min(2 * (next - at), g_.out[2] - 2 * left);
       const std::int64_t lines = std::min(height, g_.out[1] - height * row);
-      finite = restore({sums + o * run_ + at - run.begin, columns_ * run_, next - at, operands.slope,
-                        y + o * step + height * row * g_.out[2] + 2 * left, width, g_.out[2], lines}) &&
+      finite = restore({sums + o * run_ + at - run.begin, columns_ * run_, left, next - at, operands.slope,
+                        y + o * step + height * row * g_.out[2], g_.out[2], g_.gap(), g_.out[2], lines}) &&
                finite;
       at = next;
     }

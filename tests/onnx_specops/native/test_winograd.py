@@ -44,7 +44,16 @@ HITS: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
     "odd_width": ((1, 8, 2, 9, 13), (17, 8, 1, 3, 3), {"pads": "0,1,1,0,1,1", "slope": 0.25}),
     "image": ((1, 8, 12, 33), (20, 8, 3, 3), {"pads": "1,1,1,1", "slope": 0.0}),
     "line": ((1, 24, 61), (16, 24, 3), {"pads": "1,1"}),
-    "longest_line": ((1, 24, 514), (16, 24, 3), {}),
+    "long_line": ((1, 24, 1501), (16, 24, 3), {"pads": "0,3"}),
+    "line_in_channels": ((1, 300, 130), (16, 300, 3), {"pads": "1,1"}),
+    "line_of_groups": ((2, 48, 131), (34, 24, 3), {"group": 2, "dilations": "2", "pads": "1,4"}),
+    **{
+        f"line_{gap}_apart": ((2, 24, 9 * gap + 101), (17, 24, 3), {"dilations": f"{gap}", "pads": f"{gap + 1},2", "slope": 0.5})
+        for gap in (2, 3, 4, 5, 7, 8, 9, 16, 17, 40)
+    },
+    "causal_line": ((1, 24, 512), (16, 24, 3), {"dilations": "32", "pads": "64,0"}),
+    "wide_pads_of_line": ((1, 24, 70), (16, 24, 3), {"dilations": "8", "pads": "90,75"}),
+    "dilated_image_of_one_line": ((1, 8, 3, 120), (16, 8, 3, 3), {"dilations": "1,4", "pads": "0,3,0,4"}),
     "no_pads": ((1, 8, 4, 9, 12), (16, 8, 2, 3, 3), {}),
     "wide_pads": ((1, 8, 4, 3, 6), (16, 8, 3, 3, 3), {"pads": "2,4,9,3,2,5"}),
     "strides": ((1, 4, 9, 21, 14), (19, 4, 3, 3, 3), {"strides": "2,3,1", "pads": "1,1,1,1,1,1"}),
@@ -101,7 +110,9 @@ NEAR_MISSES: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
     "few_columns_of_groups": ((1, 32, 9, 20), (30, 16, 3, 3), {"group": 2}),
     "few_products": ((1, 7, 9, 20), (16, 7, 3, 3), {}),
     "few_positions": ((1, 16, 8, 6), (16, 16, 3, 3), {}),
-    "long_line": ((1, 24, 515), (16, 24, 3), {}),
+    "dilation_of_two_lines": ((1, 16, 4, 120), (16, 16, 3, 3), {"dilations": "1,2"}),
+    "dilation_of_most_pixels": ((1, 24, 300), (16, 24, 3), {"dilations": "99"}),
+    "few_positions_of_line": ((1, 24, 48), (16, 24, 3), {}),
 }
 
 
@@ -146,6 +157,17 @@ def test_lines_only(name: str) -> None:
 def test_squares(name: str) -> None:
     x, w, attributes = HITS[name]
     assert [_is_transformed(axis, x, w, attributes) for axis in (2, 3)] == [True, True]
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("gap", [1, 2, 5, 16])
+def test_lines_that_are_not_finite(special: float, gap: int) -> None:
+    inputs = _inputs((2, 24, 150), (16, 24, 3))
+    inputs["X"][1, 3, [0, 70, 149]] = special
+    attributes = {"pads": f"{gap},{gap}", "dilations": f"{gap}"}
+    got = _transformed(inputs, **attributes)
+    np.testing.assert_array_equal(got, _direct(inputs, **attributes))
+    np.testing.assert_allclose(got, one_node.run("body", "VolumeConv", inputs, attributes), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])

@@ -124,12 +124,44 @@ def test_channels_of_groups(channels: int, outputs: int, group: int, found: list
         (convolution((1,), 4, 8, strides=[2]), (1, 4, 64), CONV),
         (convolution((3,), 128, 8), (1, 128, 64), OURS),
         (convolution((3,), 129, 8), (1, 129, 64), CONV),
+        (convolution((3,), 129, 16), (1, 129, 66), OURS),
+        (convolution((3,), 129, 16, True, pads=[1, 1], strides=[1], dilations=[1]), (1, 129, 64), OURS),
+        (convolution((3,), 129, 16), (1, 129, 65), CONV),
+        (convolution((3,), 129, 16), (1, 129, None), CONV),
+        (convolution((3,), 129, 15), (1, 129, 66), CONV),
+        (convolution((3,), 129, 16, strides=[2]), (1, 129, 200), CONV),
+        (convolution((4,), 129, 16), (1, 129, 200), CONV),
+        (convolution((3,), 129, 16, dilations=[32], pads=[32, 32]), (1, 129, 128), OURS),
+        (convolution((3,), 129, 16, dilations=[32], pads=[32, 32]), (1, 129, 127), CONV),
+        (convolution((3,), 129, 16, auto_pad="VALID"), (1, 129, 66), CONV),
         (convolution((3,), 2, 8, group=2), (1, 4, None), OURS),
         (convolution((3,), 1, 4, group=4), (1, 4, 9), OURS),
     ],
 )
 def test_lines(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
     assert by_pass(emit, floats("x", *dims)) == found
+
+
+def test_lines_of_unknown_weights() -> None:
+    def emit(op: Builder, x: Value, weights: Value) -> Value:
+        result: Value = op.Conv(x, weights)
+        return result
+
+    assert by_pass(emit, floats("x", 1, 129, 66), floats("weights", 16, 129, 3)) == CONV
+
+
+def test_lines_of_16_bit_weights() -> None:
+    def stored(op: Builder, x: Value) -> Value:
+        result: Value = op.Conv(x, op.Cast(numbers(16, 129, 3).astype(np.float16), to=ir.DataType.FLOAT))
+        return result
+
+    def given(op: Builder, x: Value, weights: Value) -> Value:
+        result: Value = op.Conv(x, op.Cast(weights, to=ir.DataType.FLOAT))
+        return result
+
+    halves = new_value(ir.DataType.FLOAT16, [16, 129, 3], "weights")
+    assert by_pass(stored, floats("x", 1, 129, 66))[-1:] == OURS
+    assert not DirectConvolutions()(graph(given, floats("x", 1, 129, 66), halves)).modified
 
 
 @pytest.mark.parametrize(
