@@ -58,9 +58,9 @@ class VolumeConv : public Kernel {
     volumes::Operands operands = {x.data<float>(), nullptr, biases.data(), slope_, output.data<float>()};
     if (const int dimensions = constant_ ? g.transformable() : 0; dimensions > 0) {
       const Geometry transformed = g.with_transforms(dimensions);
-      const auto fill = [&](float* to) { pack_transformed(transformed, w.data<float>(), to); };
+      const auto fill = [&](float* to) { pack_transformed(transformed, g.kernel[2], w.data<float>(), to); };
       Kept& kept = transformed_[static_cast<std::size_t>(dimensions - 1)];
-      operands.weights = kept.get(w.size() / (g.taps / transformed.taps) * transformed.transforms(), fill);
+      operands.weights = kept.get(g.columns * g.group_channels * transformed.taps * transformed.transforms(), fill);
       // Transforms subtract numbers. If some numbers are not finite, only direct sums give OpenVINO's infinities and NaN.
       if (operands.weights != nullptr && convolve(context, transformed, operands)) return;
     }
@@ -149,9 +149,17 @@ class VolumeConv : public Kernel {
     return weights;
   }
 
-  // Transforms weights [columns, channels, depth, height, 3], and packs those of each transform.
-  static void pack_transformed(const Geometry& g, const float* from, float* to) {
-    const std::int64_t count = g.columns * g.group_channels * g.taps;
+  // Transforms weights [columns, channels, depth, height, width], and packs those of each transform. Zeros follow the taps of
+  // the last of several transforms.
+  static void pack_transformed(const Geometry& g, std::int64_t width, const float* from, float* to) {
+    const std::int64_t count = g.columns * g.group_channels * g.taps, whole = g.kernel[2] * volumes::transformed_taps;
+    std::vector<float> padded;
+    if (width < whole) {
+      const std::int64_t rows = count / g.kernel[2];
+      padded.resize(static_cast<std::size_t>(rows * whole));
+      for (std::int64_t row = 0; row < rows; ++row) std::copy_n(from + row * width, width, padded.data() + row * whole);
+      from = padded.data();
+    }
     std::vector<float> transformed = transform_weights(from, g.transformed > 1 ? 3 * count : count, 1);
     if (g.transformed > 1) transformed = transform_weights(transformed.data(), count, volumes::transform_count);
     std::vector<float> weights(static_cast<std::size_t>(count));

@@ -74,22 +74,43 @@ ALWAYS void clear(float* to, std::int64_t count) {
   }
 }
 
-// The copied numbers from number `at` on, in all lanes or in the first ones.
+// The copied numbers from number `at` on, in all lanes. With a `step` of 2, the first function reads one number more.
 template <int step>
 ALWAYS Floats pack(const float* row, std::int64_t at) {
   const float* const from = row + step * at;
   return step == 1 ? Floats::load(from) : even(Floats::load(from), Floats::load(from + lanes));
 }
 template <int step>
-ALWAYS Floats part(const float* row, std::int64_t at, std::int64_t count) {
+ALWAYS Floats last_pack(const float* row, std::int64_t at) {
   const float* const from = row + step * at;
+  return step == 1 ? Floats::load(from) : even_then_odd(Floats::load(from), Floats::load(from + lanes - 1));
+}
+// The same in the first lanes.
+template <int step>
+ALWAYS Floats part(const float* from, std::int64_t count) {
   if constexpr (step == 1) return Floats::part(from, 0, count);
   return even(Floats::part(from, 0, 2 * count - 1), Floats::part(from + lanes, 0, 2 * count - 1 - lanes));
 }
 
-// A vector of `step` 2 reads one number after the last one.
+// At least a vector of numbers for each row. Zeros that numbers overwrite, and numbers that are stored twice, avoid masks.
+template <int step>
+void copy_long_rows(const Rows& rows) {
+  const std::int64_t before = rows.before, copied = rows.copied, after = rows.width - before - copied;
+  const float* from = rows.from;
+  float* to = rows.to;
+  for (std::int64_t row = rows.count; row > 0; --row, from += rows.from_row, to += rows.to_row) {
+    float* const numbers = to + before;
+    float* const end = numbers + copied + after;
+    for (std::int64_t at = 0; at < before; at += lanes) Floats::zero().store(to + at);
+    for (std::int64_t at = 0; at < after; at += lanes) Floats::zero().store(end - lanes - at);
+    for (std::int64_t at = 0; at < copied - lanes; at += lanes) pack<step>(from, at).store(numbers + at);
+    last_pack<step>(from, copied - lanes).store(numbers + copied - lanes);
+  }
+}
+
 template <int step>
 void copy_rows(const Rows& rows) {
+  if (rows.copied >= lanes) return copy_long_rows<step>(rows);
   const std::int64_t before = rows.before, copied = rows.copied, after = rows.width - before - copied;
   const std::int64_t from_row = rows.from_row, to_row = rows.to_row;
   const float* from = rows.from;
@@ -97,13 +118,7 @@ void copy_rows(const Rows& rows) {
   for (std::int64_t row = rows.count; row > 0; --row, from += from_row, to += to_row) {
     if (before > 0) clear(to, before);
     float* const numbers = to + before;
-    std::int64_t at = 0;
-    for (; at + lanes <= copied - (step - 1); at += lanes) pack<step>(from, at).store(numbers + at);
-    if (step == 1 && at < copied && copied >= lanes) {
-      pack<step>(from, copied - lanes).store(numbers + copied - lanes);  // copies some numbers again
-    } else if (at < copied) {
-      part<step>(from, at, copied - at).store_first(numbers + at, copied - at);
-    }
+    if (copied > 0) part<step>(from, copied).store_first(numbers, copied);
     if (after > 0) clear(numbers + copied, after);
   }
 }

@@ -19,9 +19,10 @@ constexpr std::int64_t taps_at_once = 256;
 constexpr std::int64_t least_columns = 16, least_products = 24, least_positions = 24;
 // The same for squares: products for each row of taps, and squares of a slice.
 constexpr std::int64_t least_products_of_squares = 8, least_squares = 16;
-// Transforms save time if there are at most this many positions for each output pixel of a line. The sums at each position
-// need four products for each channel, and the direct sums at each pixel need three.
-constexpr double most_positions_of_pixel = 0.65;
+// The maximum products of a transformed line for each product of direct sums, for which transforms save time.
+constexpr double most_products = 0.87;
+// The number of taps that a transform replaces. More taps along a single line are several transforms.
+constexpr std::int64_t transformed_taps = 3;
 
 struct Geometry : WindowSizes {
   std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
@@ -36,8 +37,10 @@ struct Geometry : WindowSizes {
   std::int64_t rows() const { return transformed > 1 ? divide_up(out[1], 2) : out[1]; }
   std::int64_t volume_in() const { return in[0] * in[1] * in[2]; }
   std::int64_t volume_out() const { return out[0] * out[1] * out[2]; }
-  // The distance between the two output pixels of a position of a transformed line.
+  // The distance between the two output pixels of a position of a transformed line, and between two inputs of a transform.
   std::int64_t gap() const { return dilations[2]; }
+  // The distance between the inputs of transform `i` of several along a line and those of the first one.
+  std::int64_t transform_start(std::int64_t i) const { return i * transformed_taps * gap(); }
   // The number of positions of a transformed line.
   std::int64_t line_positions() const {
     const std::int64_t whole = out[2] / (2 * gap());
@@ -45,25 +48,31 @@ struct Geometry : WindowSizes {
   }
   // The number of last dimensions for which transforms save time.
   int transformable() const {
-    const auto has_three_taps = [&](std::size_t axis, bool dilated = false) {
-      return kernel[axis] == 3 && strides[axis] == 1 && (dilated || dilations[axis] == 1);
+    const auto has_three_taps = [&](std::size_t axis) {
+      return kernel[axis] == transformed_taps && strides[axis] == 1 && dilations[axis] == 1;
     };
-    // Only single lines may be dilated, because packs of positions begin with a whole block of them.
-    if (!has_three_taps(2, out[1] == 1) || group_columns < least_columns) return 0;
+    // Only single lines may be dilated, because packs of positions begin with a whole block of them. Only they may have
+    // several transforms, which need positions after the end of a line.
+    const bool is_line = out[1] == 1 && kernel[1] == 1 && strides[2] == 1 && kernel[2] >= transformed_taps;
     const std::int64_t positions = line_positions();
-    if (has_three_taps(1) && dilations[2] == 1 && group_channels * kernel[0] >= least_products_of_squares &&
+    if (group_columns < least_columns || !(is_line || has_three_taps(2))) return 0;
+    if (has_three_taps(1) && has_three_taps(2) && group_channels * kernel[0] >= least_products_of_squares &&
         divide_up(out[1], 2) * positions >= least_squares) {
       return 2;
     }
-    const bool saves = group_channels * kernel[0] * kernel[1] >= least_products && out[1] * positions >= least_positions;
-    return saves && static_cast<double>(positions) <= most_positions_of_pixel * static_cast<double>(out[2]) ? 1 : 0;
+    const std::int64_t count = divide_up(kernel[2], transformed_taps);
+    const auto direct = static_cast<double>(kernel[2] * out[2]);
+    return group_channels * kernel[0] * kernel[1] * count >= least_products && out[1] * positions >= least_positions &&
+                   static_cast<double>(transform_count * count * positions) <= most_products * direct
+               ? 1
+               : 0;
   }
   // The same geometry with transforms, which replace the taps of these dimensions.
   Geometry with_transforms(int dimensions) const {
     Geometry other = *this;
     other.transformed = dimensions;
     for (std::size_t axis = most_dimensions - static_cast<std::size_t>(dimensions); axis < most_dimensions; ++axis) {
-      other.kernel[axis] = 1;
+      other.kernel[axis] = divide_up(kernel[axis], transformed_taps);
     }
     other.taps = element_count({other.kernel.begin(), other.kernel.end()});
     return other;

@@ -60,8 +60,11 @@ Pieces::Pieces(const Geometry& geometry)
     : g_(geometry),
       tight_(geometry.transformed == 0 && geometry.group_columns >= many_columns && geometry.out[1] > 1 &&
              (geometry.width - geometry.out[2]) * few_between > geometry.width),
-      row_(geometry.transformed > 0 ? geometry.line_positions() : tight_ ? geometry.out[2] : geometry.width),
-      all_positions_((geometry.rows() - 1) * row_ + std::min(geometry.out[2], row_)),
+      row_(geometry.transformed > 0 ? geometry.line_positions() + geometry.transform_start(geometry.kernel[2] - 1)
+           : tight_                 ? geometry.out[2]
+                                    : geometry.width),
+      all_positions_((geometry.rows() - 1) * row_ +
+                     (geometry.transformed > 0 ? geometry.line_positions() : std::min(geometry.out[2], row_))),
       columns_(std::min(most_columns, g_.group_columns)),
       chunk_(geometry.chunk()) {
   find_places();
@@ -77,14 +80,17 @@ Pieces::Pieces(const Geometry& geometry)
 
 void Pieces::find_places() {
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> indices;
+  // Blocks of `block` positions have inputs that are `step` times as far apart.
+  const bool is_line = g_.transformed == 1;
+  const std::int64_t block = is_line ? g_.gap() : 1, step = is_line ? 2 * block : g_.strides[2];
   for (std::int64_t h = 0; h < g_.kernel[1]; ++h) {
     for (std::int64_t w = 0; w < g_.kernel[2]; ++w) {
-      const std::int64_t down = h * g_.dilations[1], right = w * g_.dilations[2];
-      const Plane plane{down % g_.strides[1], tight_ ? right : right % g_.strides[2]};
+      const std::int64_t down = h * g_.dilations[1], right = is_line ? g_.transform_start(w) : w * g_.dilations[2];
+      const Plane plane{down % g_.strides[1], tight_ ? right : right % step};
       const auto [found, is_new] =
           indices.emplace(std::pair(plane.remainder, plane.column), static_cast<std::int64_t>(planes_.size()));
       if (is_new) planes_.push_back(plane);
-      places_.push_back({found->second, down / g_.strides[1] * row_ + (right - plane.column) / g_.strides[2]});
+      places_.push_back({found->second, down / g_.strides[1] * row_ + (right - plane.column) / step * block});
       reach_ = std::max(reach_, places_.back().distance);
     }
   }
@@ -303,7 +309,7 @@ void Pieces::copy(const Piece& piece, const Operands& operands, std::int64_t cha
 // Transforms lines of the pixels of a plane at the positions [first, last), with zeros around the image.
 void Pieces::transform_lines(const float* slice, const Plane& plane, std::int64_t first, std::int64_t last,
                              float* to) const {
-  const std::int64_t top = plane.remainder - g_.begin[1], begin = g_.begin[2];
+  const std::int64_t top = plane.remainder - g_.begin[1], begin = g_.begin[2] - plane.column;
   for (std::int64_t at = first; at < last;) {
     const std::int64_t row = at / row_, left = at % row_, count = std::min(row_ - left, last - at);
     const std::int64_t line = top + row * g_.strides[1];

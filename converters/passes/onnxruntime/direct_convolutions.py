@@ -7,8 +7,8 @@ ONNX Runtime's time:
 - Volumes: 0.1 to 0.5.
 - Images with groups of 2, 4, 8 and 24 channels: 0.32, 0.33, 0.37 and 0.57.
 - Depthwise convolutions with 90 channels: 0.47 with 3x3 kernels, and 0.22 with 7x7 kernels.
-- One-dimensional convolutions with kernels of three elements and stride 1: 0.7 to 0.85 (Winograd's minimal filtering). With
-  other kernels and 64 channels: 0.8. With 256 or more channels, these are not faster.
+- One-dimensional convolutions with kernels of 3, 6, 8, 9 or more elements and stride 1: 0.65 to 0.9 (Winograd's minimal
+  filtering for each three elements). With other kernels and 64 channels: 0.8. With 256 channels or more, these are slower.
 - Images of 200 x 200 pixels with 9x9 kernels from 16 to 3 channels: 0.3.
 """
 
@@ -28,7 +28,10 @@ from onnx_specops.ops._integer_lists import integer_list, is_integer_list
 _MOST_RANK = 3
 _BLOCK, _DEPTHWISE_BLOCK = 16, 4
 _MOST_LINE_CHANNELS, _FEWEST_POSITIONS = 128, 64
-_TAPS, _FEWEST_OUTPUTS, _FEWEST_STEPS = 3, 16, 4
+_FEWEST_OUTPUTS, _FEWEST_STEPS = 16, 4
+_TAPS, _PRODUCTS, _MOST_PRODUCTS = 3, 4, 1.5
+"""The number of elements of a kernel that a transform replaces, its products for two results, and their maximum number per
+element."""
 _FEW_OUTPUTS, _FEWEST_PIXELS = 4, 1 << 12
 _MOST_PADDING = 1 << 20
 """The maximum number of padding pixels. VolumeConv stores the padding, and ONNX Runtime does not."""
@@ -110,15 +113,17 @@ def _is_minimal(
     lists: dict[str, list[int]],
     pixels: Sequence[int | None],
 ) -> bool:
-    """Return whether VolumeConv computes a convolution along one dimension with fewer multiplications. For the arguments, see
-    `_is_slow`.
+    """Return whether VolumeConv computes a convolution along one dimension with fewer multiplications.
+
+    For the arguments, see `_is_slow`.
     """
-    if list(window) != [_TAPS] or group != 1 or set(lists["strides"]) - {1} or not _is_stored(weights):
+    if len(window) != 1 or group != 1 or set(lists["strides"]) - {1} or not _is_stored(weights):
         return False
-    if outputs is None or pixels[0] is None:
+    taps = window[0]
+    if outputs is None or pixels[0] is None or math.ceil(taps / _TAPS) * _PRODUCTS > _MOST_PRODUCTS * taps:
         return False
     dilation = (lists["dilations"] or [1])[0]
-    results = pixels[0] + sum(lists["pads"]) - (_TAPS - 1) * dilation
+    results = pixels[0] + sum(lists["pads"]) - (taps - 1) * dilation
     return outputs >= _FEWEST_OUTPUTS and results >= max(_FEWEST_POSITIONS, _FEWEST_STEPS * dilation)
 
 
@@ -162,8 +167,10 @@ class DirectConvolutions(PatternPass):
     - another convolution with kernels of several elements: along one dimension with at most `_MOST_LINE_CHANNELS` input
       channels and at least `_FEWEST_POSITIONS` positions, or along two with at most `_FEW_OUTPUTS` output channels and at
       least `_FEWEST_PIXELS` pixels;
-    - a convolution along one dimension with constant kernels of `_TAPS` elements, stride 1, and at least `_FEWEST_OUTPUTS`
-      output channels. The result has at least `_FEWEST_POSITIONS` positions, and at least `_FEWEST_STEPS` times the dilation.
+    - a convolution along one dimension with constant kernels, stride 1, and at least `_FEWEST_OUTPUTS` output channels.
+      Transforms of `_TAPS` elements need at most `_MOST_PRODUCTS` products for each element of a kernel and two results, as
+      for 3, 6, 8, 9, 11 and 12 elements. The result has at least `_FEWEST_POSITIONS` positions, and at least `_FEWEST_STEPS`
+      times the dilation.
 
     Relu and LeakyRelu become part of the convolution. A LeakyRelu with a slope of 0 does not, because it gives NaN for
     infinity.

@@ -48,9 +48,24 @@ HITS: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
     "line_in_channels": ((1, 300, 130), (16, 300, 3), {"pads": "1,1"}),
     "line_of_groups": ((2, 48, 131), (34, 24, 3), {"group": 2, "dilations": "2", "pads": "1,4"}),
     **{
-        f"line_{gap}_apart": ((2, 24, 9 * gap + 101), (17, 24, 3), {"dilations": f"{gap}", "pads": f"{gap + 1},2", "slope": 0.5})
+        f"line_{gap}_apart": (
+            (2, 24, 9 * gap + 101),
+            (17, 24, 3),
+            {"dilations": f"{gap}", "pads": f"{gap + 1},2", "slope": 0.5},
+        )
         for gap in (2, 3, 4, 5, 7, 8, 9, 16, 17, 40)
     },
+    **{
+        f"line_of_{taps}_taps_{gap}_apart": (
+            (2, 24, taps * gap + 101),
+            (17, 24, taps),
+            {"dilations": f"{gap}", "pads": f"{gap},5", "slope": 0.5},
+        )
+        for taps in (5, 6, 9, 11)
+        for gap in (1, 2, 3, 16)
+    },
+    "line_of_25_taps": ((1, 24, 200), (16, 24, 25), {"pads": "12,12"}),
+    "line_of_taps_in_channels": ((1, 200, 130), (16, 200, 5), {"pads": "4,1"}),
     "causal_line": ((1, 24, 512), (16, 24, 3), {"dilations": "32", "pads": "64,0"}),
     "wide_pads_of_line": ((1, 24, 70), (16, 24, 3), {"dilations": "8", "pads": "90,75"}),
     "dilated_image_of_one_line": ((1, 8, 3, 120), (16, 8, 3, 3), {"dilations": "1,4", "pads": "0,3,0,4"}),
@@ -104,6 +119,11 @@ def test_each_instruction_set(name: str) -> None:
 NEAR_MISSES: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
     "two_taps": ((1, 16, 9, 20), (16, 16, 3, 2), {}),
     "four_taps": ((1, 16, 9, 20), (16, 16, 3, 4), {}),
+    "five_taps_of_two_lines": ((1, 16, 4, 80), (16, 16, 3, 5), {}),
+    "five_taps_of_lines_with_three_rows": ((1, 16, 3, 80), (16, 16, 3, 5), {}),
+    "two_taps_of_line": ((1, 24, 120), (16, 24, 2), {}),
+    "four_taps_of_line": ((1, 24, 120), (16, 24, 4), {}),
+    "stride_of_line": ((1, 24, 120), (16, 24, 9), {"strides": "2"}),
     "stride": ((1, 16, 9, 40), (16, 16, 3, 3), {"strides": "1,2"}),
     "dilation": ((1, 16, 9, 20), (16, 16, 3, 3), {"dilations": "1,2"}),
     "few_columns": ((1, 16, 9, 20), (15, 16, 3, 3), {}),
@@ -161,8 +181,9 @@ def test_squares(name: str) -> None:
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("gap", [1, 2, 5, 16])
-def test_lines_that_are_not_finite(special: float, gap: int) -> None:
-    inputs = _inputs((2, 24, 150), (16, 24, 3))
+@pytest.mark.parametrize("taps", [3, 9])
+def test_lines_that_are_not_finite(special: float, gap: int, taps: int) -> None:
+    inputs = _inputs((2, 24, 150 + taps * gap), (16, 24, taps))
     inputs["X"][1, 3, [0, 70, 149]] = special
     attributes = {"pads": f"{gap},{gap}", "dilations": f"{gap}"}
     got = _transformed(inputs, **attributes)
