@@ -28,7 +28,7 @@ from converters.openvino import convert
 from converters.openvino.inspection import inspect
 from converters.openvino.rule import find_rule
 from converters.openvino.rules import activations
-from converters.passes.copies import DropCopies
+from converters.passes.finish import InsertCasts
 from tests.converters.openvino.reader import ir_text
 
 UNSUPPORTED, MALFORMED, INTERNAL = Fault.UNSUPPORTED, Fault.MALFORMED, Fault.INTERNAL
@@ -231,7 +231,7 @@ def test_an_error_in_a_pass_is_an_internal_error(tmp_path: Path, monkeypatch: py
     def fails(self: object, found: object) -> None:
         raise KeyError("no such value")
 
-    monkeypatch.setattr(DropCopies, "call", fails)
+    monkeypatch.setattr(InsertCasts, "call", fails)
     path = model(tmp_path, "ReLU")
     with pytest.raises(InternalError, match="internal error: KeyError: 'no such value'") as caught:
         convert(path)
