@@ -343,6 +343,7 @@ def _run_passes(emitted: Emitted, options: Options, target: Target, first: Seque
         quantized=options.quantized,
         activations=options.activations,
         target=target,
+        few_rows=bool(emitted.variables) and options.form != "genai",
         **floats,
     )
 

@@ -363,7 +363,7 @@ def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
     """Yield the folder, converted to a temporary folder if necessary."""
     from converters.folders import encoder_decoder, language_model
     from converters.folders.stateful import write_language_model
-    from onnx_specops.generation import CONFIG, ENCODER
+    from onnx_specops.generation import CONFIG, ENCODER, GenerationError
 
     def has(*names: str) -> bool:
         return any((folder / name).is_file() for name in names)
@@ -388,4 +388,7 @@ def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
             (encoder_decoder.write_encoder_decoder if pair else write_language_model)(folder, Path(place), convert)
             step("converting the tokenizer")
             write_tokenizers(folder, Path(place), convert)
-        yield Path(place)
+        try:
+            yield Path(place)
+        except GenerationError as error:  # name the files that the user has
+            raise GenerationError(str(error).replace(place, str(folder))) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from converters.folders.language_model import LANGUAGE, TEXT_EMBEDDINGS
 from converters.folders.layouts import CONFIG, PIPELINE, PREFIX, config_of, read_object
 from converters.folders.modules import modules_of_another_type
 from converters.folders.path_errors import AS_WRITTEN
+from converters.folders.processors import processor
 from converters.folders.stated import is_integer, shown
 from converters.folders.structure import DECODER_OF_A_PAIR, ENCODER_OF_A_PAIR, other_structure
 from converters.formats import format_of
@@ -44,6 +46,11 @@ _SIZES: dict[str, tuple[tuple[str, int, tuple[str, ...]], ...]] = {
     "text_encoder_3": _TEXT,
 }
 """Component -> an input or output, an axis, and the names of its size in the component's config.json."""
+
+_POSITIONS, _TARGET_POSITIONS = "max_source_positions", "max_target_positions"
+
+_WEIGHTS = re.compile(r"self\.(?:model\.)?(.+\.weight)(?:_compressed)?$")
+"""The names of constants that OpenVINO's PyTorch frontend gives to weights."""
 
 _TOGETHER = ((ENCODER_OF_A_PAIR, DECODER_OF_A_PAIR), (LANGUAGE, TEXT_EMBEDDINGS))
 """Models that belong together."""
@@ -98,12 +105,39 @@ def _structure_problems(folder: Path, opened: Callable[[Path], _Interface | None
     inputs, sizes = list[str](), list[Problem]()
     for model, value, names in _SIZES_OF_PAIRS:
         if (folder / model).is_file() and (graph := opened(folder / model)) is not None:
-            inputs += graph.inputs if model == ENCODER_OF_A_PAIR else []
+            if model == ENCODER_OF_A_PAIR:
+                inputs += graph.inputs
+                sizes += _sound_problems(folder, config, graph)
+            elif config.get("model_type") == "whisper":
+                stated_positions = {_TARGET_POSITIONS: config.get(_TARGET_POSITIONS)}
+                sizes += graph.differences(path, folder / model, "decoder.embed_positions.weight", 0, stated_positions)
             stated = {name: config[name] for name in names if name in config}
             sizes += graph.differences(path, folder / model, value, -1, stated)
+            sizes += graph.other_type(path, folder / model, config)
     if message := other_structure(folder, config, inputs):
         yield _problem(path, message, _MIXED)
     yield from sizes
+
+
+def _sound_problems(folder: Path, config: Mapping[str, Any], graph: _Interface) -> Iterator[Problem]:
+    """Yield a problem for each size of a Whisper model's features that contradicts the model."""
+    if "input_features" not in graph.inputs or (name := "num_mel_bins") not in config:
+        return
+    path, encoder = folder / CONFIG, folder / ENCODER_OF_A_PAIR
+    yield from graph.differences(path, encoder, "last_hidden_state", 1, {_POSITIONS: config.get(_POSITIONS)})
+    yield from graph.differences(path, encoder, "input_features", 1, {name: config[name]})
+    yield from graph.differences(path, encoder, "conv1.weight", 1, {name: config[name]})
+    try:
+        stated = processor(folder, "feature_extractor", "audio_processor")
+    except ConversionError as error:
+        yield from error.problems
+        return
+    if stated is None:
+        return
+    for key, wanted in (("feature_size", config[name]), ("nb_max_frames", graph.size("input_features", 2))):
+        if (found := stated.values.get(key)) is not None and wanted is not None and found != wanted:
+            message = f"its {stated.place}{key} is {shown(found)}, but the model needs {shown(wanted)}"
+            yield _problem(stated.path, message, _MIXED)
 
 
 def check_pipeline(folder: Path) -> None:
@@ -169,14 +203,13 @@ def model_problems(model: Path, config: Path, opened: Callable[[Path], _Interfac
     elif kind.endswith(_OF_VOCABULARY) and "padded_vocab_size" not in config_values:
         sizes = {"vocab_size": config_values.get("vocab_size")}
     found = list(graph.differences(config, model, "logits", -1, sizes))
-    if modules := modules_of_another_type(config_values.get("model_type"), graph.layers):
-        message = f"its model_type is {config_values['model_type']!r}, but the layers of {model.name} have {modules}"
-        found.append(_problem(config, message, _MIXED))
-    return found
+    return [*found, *graph.other_type(config, model, config_values)]
 
 
 class _Interface:
-    """The dimensions of a model's inputs and outputs by all of their names, and the names of its inputs and layers."""
+    """The dimensions of a model's inputs and outputs by all of their names, those of its weights by their names in PyTorch,
+    and the names of its inputs and layers.
+    """
 
     def __init__(self, path: Path) -> None:
         self._dims: dict[str, Dims | None] = {}
@@ -186,7 +219,22 @@ class _Interface:
             for port in (*source.inputs, *source.outputs):
                 self._dims |= dict.fromkeys(port.names, port.dims)
             self.layers += (layer.name for layer in source.layers)
+            for layer in source.layers:
+                if layer.kind == "constant" and (match := _WEIGHTS.match(layer.name)):
+                    self._dims[match[1]] = layer.dims[0]
             self.inputs += (name for port in source.inputs for name in port.names)
+
+    def other_type(self, config: Path, model: Path, config_values: Mapping[str, Any]) -> Iterator[Problem]:
+        """Yield a problem if the modules of the layers are those of another type than the configuration states."""
+        stated = config_values.get("model_type")
+        if modules := modules_of_another_type(stated, self.layers):
+            message = f"its model_type is {stated!r}, but the layers of {model.name} have {modules}"
+            yield _problem(config, message, _MIXED)
+
+    def size(self, value: str, axis: int) -> int | None:
+        """Return the size of an axis of an input or output; ``None`` if it is unknown."""
+        dims = self._dims.get(value)
+        return dims[axis] if dims and -len(dims) <= axis < len(dims) else None
 
     def differences(
         self, config: Path, model: Path, value: str, axis: int, config_values: Mapping[str, Any]
@@ -195,13 +243,12 @@ class _Interface:
         for key, size in config_values.items():
             if size is not None and not (is_integer(size) and size > 0):
                 yield _invalid(config, key, size, "a positive integer")
-        dims = self._dims.get(value)
-        if not dims or not -len(dims) <= axis < len(dims) or dims[axis] is None:
+        if (found := self.size(value, axis)) is None:
             return
         stated = {key: size for key, size in config_values.items() if is_integer(size) and size > 0}
-        if stated and dims[axis] not in stated.values():
+        if stated and found not in stated.values():
             key, size = next(iter(stated.items()))
-            message = f"{key} is {size}, but {value} of {model.name} has {dims[axis]}: they are from different models"
+            message = f"{key} is {size}, but {value} of {model.name} has {found}: they are from different models"
             yield _problem(config, message, _MIXED)
 
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from converters.convert import Conversion
+from converters.folders.agreement import check_folder
 from converters.folders.companions import check_companions, copy_companions, places
-from converters.folders.layouts import CONFIG, read_object
 from converters.folders.path_errors import AS_WRITTEN, path_error
 from converters.folders.structure import DECODER_OF_A_PAIR as DECODER
 from converters.folders.structure import ENCODER_OF_A_PAIR as ENCODER
-from converters.folders.structure import other_structure
 from converters.folders.whole import all_or_none
 
 
@@ -24,16 +23,14 @@ def write_encoder_decoder(folder: Path, target: Path, convert: Callable[..., Con
         convert: `converters.convert.convert` with the user's options.
 
     Raises:
-        ConversionError: a model is missing or cannot be converted, or config.json describes a decoder.
+        ConversionError: a model is missing or cannot be converted, or the files of the folder are inconsistent.
         OSError: a file cannot be written. The previous files are unchanged.
     """
     for name in (ENCODER, DECODER):
         if not (folder / name).is_file():
             raise path_error(folder, f"it contains no {name}", AS_WRITTEN)
     check_companions(folder)
-    config = folder / CONFIG
-    if config.is_file() and (message := other_structure(folder, read_object(config))):
-        raise path_error(config, message, f"use the {CONFIG} of the model")
+    check_folder(folder, [folder / ENCODER, folder / DECODER])
     models = {name: (target / name).with_suffix(".onnx") for name in (ENCODER, DECODER)}
     with all_or_none(target, [path.name for path in models.values()]):
         for name, path in models.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _MODULE = re.compile(r"__module\.[^/]*\b(?:layers|h)\.\d+\.([^/]+)/")
 
@@ -41,6 +41,30 @@ _MODULES_OF_HYBRIDS = {
 }
 """The same for types whose configuration selects the kind of each layer. A model has some of the modules."""
 
+_OF_A_PAIR = re.compile(
+    r"__module\.(?:(?:model\.)?(?:en|de)coder\.)?(?:layers\.\d+\.|block\.\d+\.layer\.\d+\.)?"
+    r"(self_attn|SelfAttention|layernorm_embedding|layer_norm)[./]"
+)
+_BART = frozenset({"self_attn", "layernorm_embedding"})
+_PEGASUS = frozenset({"self_attn", "layer_norm"})
+_T5 = frozenset({"SelfAttention", "layer_norm"})
+_MODULES_OF_PAIRS = {
+    "bart": _BART,
+    "blenderbot": _PEGASUS,
+    "blenderbot-small": _BART,
+    "m2m_100": _PEGASUS,
+    "marian": frozenset({"self_attn"}),
+    "mbart": _BART | _PEGASUS,
+    "mt5": _T5,
+    "pegasus": _PEGASUS,
+    "t5": _T5,
+    "umt5": _T5,
+    "whisper": _PEGASUS,
+}
+"""The same for the encoder and the decoder of encoder-decoders: the attention, and normalizations outside the layers (in the
+layers of T5).
+"""
+
 _DISTINGUISHING = frozenset().union(*_MODULES.values(), *_MODULES_OF_HYBRIDS.values())
 
 
@@ -51,11 +75,21 @@ def modules_of_another_type(stated: object, names: Iterable[str]) -> str:
         stated: the ``model_type`` of the configuration. Only known types are checked.
         names: the names of layers, as OpenVINO's PyTorch frontend writes them.
     """
-    found = _DISTINGUISHING.intersection(match[1] for name in names if (match := _MODULE.match(name)))
     kind = str(stated)
+    if kind in _MODULES_OF_PAIRS:
+        found = frozenset(match[1] for name in names if (match := _OF_A_PAIR.match(name)))
+        if found == _MODULES_OF_PAIRS[kind] or not found & {"self_attn", "SelfAttention"}:
+            return ""
+        others = [other for other, modules in _MODULES_OF_PAIRS.items() if found == modules]
+        return _shown(found, others)
+    found = _DISTINGUISHING.intersection(match[1] for name in names if (match := _MODULE.match(name)))
     if not found or kind not in {*_MODULES, *_MODULES_OF_HYBRIDS} or _has(kind, found):
         return ""
     others = [other for other in (*_MODULES, *_MODULES_OF_HYBRIDS) if _has(other, found)]
+    return _shown(found, others)
+
+
+def _shown(found: Iterable[str], others: Sequence[str]) -> str:
     which = f", as in the {'types' if len(others) > 1 else 'type'} {', '.join(others)}" if others else ""
     return f"{' and '.join(sorted(found, reverse=True))}{which}"
 

@@ -181,6 +181,7 @@ def finish(
     activations: Activations = "float",
     target: Target = ONNXRUNTIME,
     first: Sequence[InPlacePass] = (),
+    few_rows: bool = False,
 ) -> Finished:
     """Run the passes on the model that the rules emitted.
 
@@ -195,6 +196,7 @@ def finish(
         activations: the activations that are multiplied by compressed weights.
         target: the default target, or another with functions and the domain's operators.
         first: the passes for caches, which run before the others.
+        few_rows: whether the model mostly multiplies few rows, such as a language model that generates tokens.
 
     Raises:
         BodyError: the inputs or attributes of a node of the domain contradict each other.
@@ -236,7 +238,7 @@ def finish(
         if target.n_bits and precision != "float32":
             passes += [KeepWeightsCompressed("float", fold=fold, halves=False), ConvertToMatMulNBits()]
         elif precision == "model":
-            passes.append(KeepWeightsCompressed(activations, fold=fold))
+            passes.append(KeepWeightsCompressed(activations, fold=fold, floats=few_rows))
     if fold:
         passes.append(FoldConstantTransposes())
     passes.append(LookUpFourBits())

@@ -18,6 +18,8 @@ AudioLike = str | os.PathLike[str] | np.ndarray
 """The path of a WAV file, or samples ``[samples]`` from -1 to 1 at the sampling rate of the model."""
 
 _INTEGERS, _FLOATS, _EXTENSIBLE = 1, 3, 0xFFFE
+_UNKNOWN = 0x7FFF0000
+"""Programs that write to a pipe state at least this size, because they do not know it."""
 _TYPES = {(_INTEGERS, 8): "u1", (_INTEGERS, 16): "<i2", (_INTEGERS, 32): "<i4", (_FLOATS, 32): "<f4", (_FLOATS, 64): "<f8"}
 
 
@@ -60,11 +62,17 @@ def _read_wav(content: bytes) -> tuple[int, np.ndarray]:
         name, size = content[place : place + 4], struct.unpack_from("<I", content, place + 4)[0]
         chunk = content[place + 8 : place + 8 + size]
         if name == b"fmt ":
+            if len(chunk) < (26 if chunk[:2] == _EXTENSIBLE.to_bytes(2, "little") else 16):
+                raise ValueError(f"its format is cut after {len(chunk)} bytes")
             kind, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", chunk)
             form = (struct.unpack_from("<H", chunk, 24)[0] if kind == _EXTENSIBLE else kind), bits
         elif name == b"data":
-            if form is None or channels == 0:
+            if form is None:
                 raise ValueError("its format is missing")
+            if channels == 0:
+                raise ValueError("it has no channels")
+            if len(chunk) < size < _UNKNOWN:
+                raise ValueError(f"it is cut: it has {len(chunk)} of {size} bytes of samples")
             frame = channels * bits // 8
             if frame == 0 or (form not in _TYPES and form != (_INTEGERS, 24)):
                 raise ValueError(f"its format is {form[0]} with {bits} bits; expected 1 (integers) or 3 (floats)")
@@ -127,6 +135,8 @@ class LogMel:
                 raise ValueError(f"{name} is {found[name]}, but the other settings require {getattr(made, name)}")
         if not made.nb_max_frames:
             raise ValueError(f"hop_length is {made.hop_length}, but a window has {samples} samples")
+        if made.n_fft < made.hop_length:
+            raise ValueError(f"n_fft is {made.n_fft}, so frames of {made.hop_length} samples are read in part")
         if max(samples, (made.nb_max_frames + made.feature_size) * made.n_fft) > _LARGEST:
             raise ValueError(f"a window of {samples} samples and {made.nb_max_frames} frames of {made.n_fft} is too large")
         return made

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,8 +100,15 @@ def _decode(image: ImageLike, attributes: Mapping[str, Any]) -> np.ndarray:
     from PIL import ImageOps
 
     try:
-        with pillow.open(image) as opened:
-            return np.asarray(ImageOps.exif_transpose(opened).convert("RGB"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # twice as many pixels are an error
+            with pillow.open(image) as opened:
+                turned = ImageOps.exif_transpose(opened)
+                if turned.mode.startswith("I;16"):  # Pillow would clip 16 bits to 8
+                    turned = pillow.fromarray((np.asarray(turned) >> 8).astype(np.uint8))
+                if turned.mode in ("I", "F"):
+                    raise ValueError("its pixels have 32 bits; expected 8 or 16")
+                return np.asarray(turned.convert("RGB"))
     except Exception as error:  # decoders of damaged files also raise SyntaxError, struct.error, ...
         raise GenerationError(f"{os.fspath(image)} cannot be read as an image: {error}") from error
 

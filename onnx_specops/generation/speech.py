@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import onnxruntime as ort
+from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from onnx_specops.generation.audio import AudioLike, LogMel, read_audio
 from onnx_specops.generation.beams import Beams
@@ -105,11 +106,11 @@ class _Special:
             timestamps=bool(settings.get("return_timestamps")),
         )
 
-    @property
-    def largest(self) -> int:
-        """The largest token."""
-        many = (*self.ends, *self.languages.values(), *self.suppressed, *self.not_at_begin)
-        return max(self.start, self.no_timestamps, *many, *((self.transcribe, self.translate) if self.multilingual else ()))
+    def outside(self, vocabulary: int) -> int | None:
+        """Return a token that a vocabulary does not have; ``None`` if it has all of them."""
+        tasks = (self.transcribe, self.translate) if self.multilingual else ()
+        many = (*self.ends, *self.languages.values(), *self.suppressed, *self.not_at_begin, *tasks)
+        return next((token for token in (self.start, self.no_timestamps, *many) if not 0 <= token < vocabulary), None)
 
 
 @dataclass
@@ -367,7 +368,11 @@ class SpeechModel(TextModel):
         return Segment(begin + start * unit, last, tokens, self.decode(tokens) if tokens else "")
 
     def _encode(self, features: np.ndarray) -> dict[str, np.ndarray]:
-        found = self._encoder.run(self._encoded, {self._input: np.ascontiguousarray(features)})
+        try:
+            found = self._encoder.run(self._encoded, {self._input: np.ascontiguousarray(features)})
+        except (state.Fail, state.InvalidArgument, state.RuntimeException) as error:
+            message = f"the encoder cannot process features {list(features.shape)}: the configuration is from another model"
+            raise GenerationError(message) from error
         names = self._encoded if len(found) > 1 else [STATES]
         return dict(zip(names, found, strict=True))
 
@@ -430,8 +435,8 @@ class SpeechModel(TextModel):
         if (frames := self._features.nb_max_frames) != 2 * self._source_positions:
             message = f"has windows of {frames} frames, but the model needs {2 * self._source_positions}"
             raise GenerationError(f"{file} {message}")
-        if self._special.largest >= self.vocabulary:
-            message = f"has the token {self._special.largest}, but the vocabulary has {self.vocabulary} tokens"
+        if (token := self._special.outside(self.vocabulary)) is not None:
+            message = f"has the token {token}, but the vocabulary has {self.vocabulary} tokens"
             raise GenerationError(f"{self.folder / GENERATION} {message}")
         self.constraints = Constraints.of_folder(self.folder, sorted(self._special.ends), self.vocabulary)
 

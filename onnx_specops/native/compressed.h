@@ -23,10 +23,18 @@ enum class Kind {
   float8e5m2,
   float16,
   bfloat16,
+  float32,
 };
 
 constexpr int bits(Kind kind) {
-  return kind == Kind::table2 ? 2 : kind == Kind::table4 ? 4 : kind == Kind::float16 || kind == Kind::bfloat16 ? 16 : 8;
+  switch (kind) {
+    case Kind::table2: return 2;
+    case Kind::table4: return 4;
+    case Kind::float16:
+    case Kind::bfloat16: return 16;
+    case Kind::float32: return 32;
+    default: return 8;
+  }
 }
 
 // The number of elements in a byte.
@@ -125,7 +133,7 @@ struct Kernels {
   std::int64_t most_panels;
   std::int64_t scratch_bytes;
 
-  // Few rows: `a` as arranged by `arrange`, [rows, arranged_depth(weights)]. Computes columns [first, last) of `to`, whose
+  // Few rows, at most `few_rows(kind)`: `a` as arranged by `arrange`, [rows, arranged_depth(weights)]. Computes columns [first, last) of `to`, whose
   // rows are `width` apart. For transposed weights only.
   void (*arrange)(const Weights& weights, const float* a, float* to);
   void (*multiply_few)(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
@@ -175,6 +183,10 @@ inline std::int64_t arranged_depth(const Weights& weights) {
   const std::int64_t block = block_elements(weights.kind);
   return weights.groups * ((weights.group + block - 1) / block) * block;
 }
+
+// The most rows that are multiplied without a copy of the weights in panels. Weights in float32 are not decoded, so further
+// rows read them from the cache.
+constexpr std::int64_t few_rows(Kind kind) { return kind == Kind::float32 ? 16 : 3; }
 
 // The number of floats of a matrix in panels.
 inline std::int64_t kept_floats(const Kernels& kernels, const Weights& weights) {

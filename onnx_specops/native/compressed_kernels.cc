@@ -185,7 +185,7 @@ inline void fetch(const Matrix& from, std::int64_t first, std::int64_t step, std
 
 // ------------------------------------------------------------------------------------------------------------- decoding
 
-// The numbers of blocks of 16 bytes (32 of 16-bit floats), minus a zero point.
+// The numbers of blocks of 16 bytes (more for 16 and 32-bit floats), minus a zero point.
 template <Kind kind>
 struct Decoder {
   static constexpr bool small = bits(kind) < 8;
@@ -210,7 +210,7 @@ struct Decoder {
   }
   template <bool centred = true>  // whether there are zero points
   ALWAYS Floats get(const std::uint8_t* block, int phase, int part) const {
-    constexpr int bytes = bits(kind) > 8 ? 2 : 1;
+    constexpr int bytes = bits(kind) > 8 ? bits(kind) / 8 : 1;
     block += part * Floats::size * bytes;
     if constexpr (small) {
       return entries.look_up(block, phase * bits(kind));
@@ -227,15 +227,18 @@ struct Decoder {
     if constexpr (kind == Kind::float8e5m2) return float8e5m2(block);
     if constexpr (kind == Kind::float16) return float16(block);
     if constexpr (kind == Kind::bfloat16) return bfloat16(block);
+    if constexpr (kind == Kind::float32) return Floats::load(reinterpret_cast<const float*>(block));
     if constexpr (kind == Kind::table8) return looked_up(table, block);
     return Floats::zero();
   }
 };
 
+constexpr std::size_t block_bytes = 64;  // of the widest kind
+
 // Copies codes from any bit on, padded to a block.
 inline void copy_codes(const Weights& weights, std::int64_t element, std::int64_t count, std::uint8_t* to) {
   const int width = bits(weights.kind);
-  std::memset(to, weights.padding, 32);
+  std::memset(to, weights.padding, block_bytes);
   if (width >= 8 || element * width % 8 == 0) {
     std::int64_t whole = count * width / 8;
     const std::uint8_t* from = weights.codes + element * width / 8;
@@ -350,7 +353,7 @@ void multiply_columns(const Weights& weights, const float* a, std::int64_t rows,
             for (; element + block <= end; element += block, codes += bytes) add_block(codes, part);
           }
           for (; element < end; element += block) {
-            std::uint8_t buffer[32];
+            alignas(float) std::uint8_t buffer[block_bytes];
             copy_codes(weights, (column + c) * weights.depth + element, least(block, end - element), buffer);
             add_block(buffer, part);
           }
@@ -516,6 +519,73 @@ void multiply_lines(const Weights& weights, const float* a, std::int64_t rows, f
 }
 #endif
 
+// --------------------------------------------------------------------------------------------------- weights in float32
+
+// Multiplies rows, `step` apart, by columns that begin at b, b + b_step, ... The columns of the result are `apart` apart.
+template <int rows, int columns>
+ALWAYS void multiply_vectors(const float* a, std::int64_t step, const float* b, std::int64_t b_step, std::int64_t depth,
+                             float* to, std::int64_t width, std::int64_t apart) {
+  Floats sums[rows][columns];
+  for (int i = 0; i < rows; ++i) {
+    for (int c = 0; c < columns; ++c) sums[i][c] = Floats::zero();
+  }
+  Floats weights[columns];
+  const auto add = [&](std::int64_t k) ALWAYS_LAMBDA {
+    UNROLL(16)
+    for (int i = 0; i < rows; ++i) {
+      const Floats values = Floats::load(a + i * step + k);
+      UNROLL(16)
+      for (int c = 0; c < columns; ++c) sums[i][c] = multiply_add(weights[c], values, sums[i][c]);
+    }
+  };
+  std::int64_t k = 0;
+  for (; k + Floats::size <= depth; k += Floats::size) {
+    UNROLL(16)
+    for (int c = 0; c < columns; ++c) weights[c] = Floats::load(b + c * b_step + k);
+    add(k);
+  }
+  if (k < depth) {
+    for (int c = 0; c < columns; ++c) weights[c] = Floats::part(b + c * b_step + k, 0, depth - k);
+    add(k);
+  }
+  for (int i = 0; i < rows; ++i) {
+    for (int c = 0; c < columns; ++c) to[i * width + c * apart] = sums[i][c].sum();
+  }
+}
+
+// For all rows, in groups whose sums fit the registers.
+template <int columns>
+ALWAYS void multiply_rows(const float* a, std::int64_t step, std::int64_t rows, const float* b, std::int64_t b_step,
+                          std::int64_t depth, float* to, std::int64_t width, std::int64_t apart) {
+  constexpr int most = Floats::size == 16 ? 4 : 2;
+  for (; rows >= most; rows -= most, a += most * step, to += most * width) {
+    multiply_vectors<most, columns>(a, step, b, b_step, depth, to, width, apart);
+  }
+  for (; rows > 0; --rows, a += step, to += width) {
+    multiply_vectors<1, columns>(a, step, b, b_step, depth, to, width, apart);
+  }
+}
+
+// Several consecutive parts of the matrix are read at once, because the processor prefetches memory that is read sequentially
+// from few places.
+void multiply_floats(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
+                     std::int64_t first, std::int64_t last) {
+  constexpr int streams = 4;
+  const std::int64_t step = arranged_depth(weights), depth = weights.depth, part = (last - first) / streams;
+  const auto* const codes = reinterpret_cast<const float*>(weights.codes);
+  for (std::int64_t column = first; column < first + part; ++column) {
+    multiply_rows<streams>(a, step, rows, codes + column * depth, part * depth, depth, to + column, width, part);
+  }
+  for (std::int64_t column = first + streams * part; column < last; ++column) {
+    multiply_rows<1>(a, step, rows, codes + column * depth, 0, depth, to + column, width, 0);
+  }
+}
+
+// Whether weights are used as they are stored.
+inline bool plain_floats(const Weights& weights) {
+  return weights.kind == Kind::float32 && weights.scales.type == Number::none && weights.zero_points.type == Number::none;
+}
+
 template <class Body>
 ALWAYS void each_some(std::int64_t first, std::int64_t last, const Body& body) {
   for (; first < last; first += together) body(first, least(together, last - first));
@@ -533,6 +603,7 @@ void multiply_few_of(const Weights& weights, const float* a, std::int64_t rows, 
     }
   }
 #endif
+  if (plain_floats(weights)) return multiply_floats(weights, a, rows, to, width, first, last);
   const bool centred = weights.zero_points.type != Number::none;
   each_some(first, last, [&](std::int64_t column, std::int64_t count) {
     (centred ? multiply_columns<kind, true> : multiply_columns<kind, false>)(weights, a, rows, to, width, column, count);
@@ -562,6 +633,17 @@ ALWAYS void fill_halves(const std::uint8_t* codes, std::int64_t step, std::int64
   }
 }
 #endif
+
+// Transposes `depth` floats, a multiple of `transposed`, of as many columns that are `step` apart.
+ALWAYS void fill_floats(const float* from, std::int64_t step, std::int64_t depth, float* to) {
+  for (std::int64_t k = 0; k < depth; k += transposed) {
+    for (int c = transposed; c < 2 * transposed; ++c) PREFETCH(from + c * step + k);  // the following columns
+    Floats rows[transposed];
+    transpose(from + k, step, rows);
+    UNROLL(16)
+    for (int i = 0; i < transposed; ++i, to += panel) rows[i].store(to);
+  }
+}
 
 #if !defined(__AVX512F__) && defined(__AVX2__)
 // Transposes 16 bytes of 16 columns that are `step` apart.
@@ -666,6 +748,13 @@ void fill_panel(const Weights& weights, std::int64_t column, std::int64_t count,
   Decoder<kind> decoder;
   decoder.init(weights);
   for (std::int64_t some = 0; some < panel; some += transposed) {
+    if constexpr (kind == Kind::float32) {
+      if (plain_floats(weights) && (end - begin) % transposed == 0 && some + transposed <= count) {
+        fill_floats(reinterpret_cast<const float*>(weights.codes) + (column + some) * weights.depth + begin, weights.depth,
+                    end - begin, to + some);
+        continue;
+      }
+    }
 #if defined(__AVX512F__)
     if constexpr (kind == Kind::float16 || kind == Kind::bfloat16) {
       const bool plain = scales.type == Number::none && zeros.type == Number::none;
@@ -688,7 +777,7 @@ void fill_panel(const Weights& weights, std::int64_t column, std::int64_t count,
         const Floats scale = Floats::all(number(scales, at * scales.column_step + g * scales.group_step, 1.0f));
         decoder.set_zero(number(zeros, at * zeros.column_step + g * zeros.group_step, 0.0f));
         for (; element < group_end; element += block) {
-          std::uint8_t buffer[32];
+          alignas(float) std::uint8_t buffer[block_bytes];
           const std::uint8_t* codes =
               block_at<kind>(weights, at * weights.depth + element, least(block, group_end - element), buffer);
           for (int phase = 0; phase < phases(kind); ++phase) {
@@ -745,7 +834,7 @@ void copy_panel(const Weights& weights, std::int64_t column, std::int64_t count,
     }
     for (std::int64_t c = 0; c < count; c += block) {
       const std::int64_t some = least(block, count - c);
-      std::uint8_t buffer[32];
+      alignas(float) std::uint8_t buffer[block_bytes];
       const std::uint8_t* codes = block_at<kind>(weights, element * weights.columns + column + c, some, buffer);
       float in_order[block];
       for (int phase = 0; phase < phases(kind); ++phase) {
@@ -1354,6 +1443,7 @@ namespace {
     case Kind::float8e5m2: return function<Kind::float8e5m2>(__VA_ARGS__);                  \
     case Kind::float16: return function<Kind::float16>(__VA_ARGS__);                        \
     case Kind::bfloat16: return function<Kind::bfloat16>(__VA_ARGS__);                      \
+    case Kind::float32: return function<Kind::float32>(__VA_ARGS__);                        \
   }
 
 void multiply_few(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,

@@ -1,4 +1,4 @@
-// MatMulCompressed: a matrix multiplication with weights of a few bits, which are decoded as they are used.
+// MatMulCompressed: a matrix multiplication with weights as they are stored, which are decoded as they are used.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,8 +21,6 @@ using compressed::Matrix;
 using compressed::Number;
 using compressed::Weights;
 
-// The most rows for which weights are decoded during the multiplication, without a copy.
-constexpr std::int64_t few_rows = 3;
 // The maximum number of rows and columns of a matrix.
 constexpr std::int64_t largest = 1 << 24;
 // The number of weights that justify a separate piece of work.
@@ -101,6 +99,9 @@ class MatMulCompressed : public Kernel {
       constant = info.input_type(i) == Type::undefined || info.constant_input(i).has_value();
     }
     if (constant) kept_ = std::make_unique<Kept>();
+    if (const auto weights = info.constant_input(1)) {
+      join_pages(weights->bytes(), weights->size() * static_cast<std::int64_t>(byte_size(type)));
+    }
   }
 
   void compute(Context& context) const override {
@@ -193,6 +194,7 @@ class MatMulCompressed : public Kernel {
       weights.kind = b.type() == Type::uint8     ? Kind::unsigned8
                      : b.type() == Type::int8    ? Kind::signed8
                      : b.type() == Type::float16 ? Kind::float16
+                     : b.type() == Type::float32 ? Kind::float32
                                                  : Kind::bfloat16;
       weights.flip = b.type() == Type::int8 ? 0x80 : 0;
       weights.flipped = b.type() == Type::int8 ? 128.0f : 0.0f;
@@ -273,14 +275,14 @@ class MatMulCompressed : public Kernel {
   void multiply(const Context& context, const Weights& weights, Kept* kept, const float* a, std::int64_t rows,
                 const After& after, float* to) const {
     const compressed::Kernels& kernels = compressed::kernels();
-    const std::int64_t block = compressed::quantized_block;
+    const std::int64_t block = compressed::quantized_block, few = compressed::few_rows(weights.kind);
     const bool integers = weights.kind == Kind::unsigned8 || weights.kind == Kind::signed8 || weights.kind == Kind::table2 ||
                           weights.kind == Kind::table4;
     if (quantized_ && integers && context.input(4).absent() && transposed_ && depth_ % block == 0 &&
         weights.group % block == 0) {
       return multiply_quantized(context, kernels, weights, a, rows, after, to);
     }
-    if (rows <= few_rows && transposed_) {
+    if (rows <= few && transposed_) {
       const std::int64_t depth = compressed::arranged_depth(weights);
       std::vector<float> arranged(static_cast<std::size_t>(rows * depth));
       for (std::int64_t i = 0; i < rows; ++i) kernels.arrange(weights, a + i * depth_, arranged.data() + i * depth);
@@ -341,16 +343,17 @@ class MatMulCompressed : public Kernel {
   void multiply_quantized(const Context& context, const compressed::Kernels& kernels, const Weights& weights, const float* a,
                           std::int64_t rows, const After& after, float* to) const {
     const std::int64_t blocks = depth_ / compressed::quantized_block, step = spread(depth_, 1);
+    const std::int64_t few = compressed::few_rows(weights.kind);
     std::vector<std::int8_t> values(static_cast<std::size_t>(rows * step));
     std::vector<float> scales(static_cast<std::size_t>(rows * blocks)), sums(static_cast<std::size_t>(rows * weights.groups));
     context.parallel_ranges(rows, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
         kernels.quantize(a + i * depth_, depth_, weights.group, values.data() + i * step, scales.data() + i * blocks,
                          sums.data() + i * weights.groups);
-        if (rows <= few_rows) kernels.arrange_quantized(weights, values.data() + i * step);
+        if (rows <= few) kernels.arrange_quantized(weights, values.data() + i * step);
       }
     });
-    if (rows <= few_rows) {
+    if (rows <= few) {
       const compressed::Quantized all = {values.data(), step, scales.data(), sums.data()};
       context.parallel_ranges(columns_, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
         kernels.multiply_few_quantized(weights, all, rows, to, columns_, first, last);
@@ -401,7 +404,7 @@ const Op& mat_mul_compressed() {
   static const Op op = {
       "MatMulCompressed",
       {{"A"},
-       {"B", false, {Type::uint8, Type::int8, Type::float16, Type::bfloat16}},
+       {"B", false, {Type::uint8, Type::int8, Type::float16, Type::bfloat16, Type::float32}},
        {"scales", true, {Type::float32, Type::float16, Type::bfloat16}},
        {"zero_points", true, {Type::uint8, Type::int8, Type::float32, Type::float16, Type::bfloat16}},
        {"codebook", true, {Type::float32}},

@@ -21,6 +21,10 @@ using Pages = std::unique_ptr<float[], FreePages>;
 // Null if there is not enough memory.
 Pages allocate_pages(std::int64_t floats);
 
+// Moves constants that kernels read in each run to huge pages, where they are in memory of the process (not in a mapped file).
+// The copies replace the pages. Without permission or support of the system, nothing changes.
+void join_pages(const void* begin, std::int64_t bytes);
+
 // Requests huge pages for a large output before it is written. ONNX Runtime reuses that memory for later outputs and runs.
 class Outputs {
  public:

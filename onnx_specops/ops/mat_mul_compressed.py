@@ -1,4 +1,4 @@
-"""MatMulCompressed: a matrix multiplication with weights of a few bits, which are decoded as they are used."""
+"""MatMulCompressed: a matrix multiplication with weights as they are stored, which are decoded as they are used."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BITS = {"uint2": 2, "uint4": 4, "int4": 4}
     outputs={"Y": "T"},
     types={
         "T": ("float", "float16", "bfloat16"),
-        "T_B": ("uint8", "int8", "float16", "bfloat16"),
+        "T_B": ("uint8", "int8", "float16", "bfloat16", "float"),
         "T_S": ("float", "float16", "bfloat16"),
         "T_Z": ("uint8", "int8", "float", "float16", "bfloat16"),
     },
@@ -59,8 +59,9 @@ def MatMulCompressed(
 ):
     """Multiplies by compressed matrices: ``function(A @ W + bias)``, with ``W = (B - zero_points) * scales``.
 
-    The weights are decompressed as they are used. Each block of ``block_size`` elements along ``K`` has a scale and a zero
-    point. The last block may be shorter. All sums are computed in float32.
+    The weights are decompressed as they are used. Weights in float32 are used as they are stored. Each block of
+    ``block_size`` elements along ``K`` has a scale and a zero point. The last block may be shorter. All sums are computed in
+    float32.
 
     Inputs:
         A: ``[..., M, K]`` or ``[K]``. Its batch dimensions and those of ``B`` broadcast against each other.
@@ -87,7 +88,8 @@ def MatMulCompressed(
 
     Output: ``[..., M, N]``, or ``[..., N]``.
 
-    Source: Convert, Subtract, Multiply, Reshape and MatMul in OpenVINO models with compressed weights.
+    Source: Convert, Subtract, Multiply, Reshape and MatMul in OpenVINO models with compressed weights, and MatMul by large
+    matrices in models with states.
     """
     name = "MatMulCompressed"
     if not A.ndim or A.shape[-1] != K:
@@ -247,7 +249,7 @@ def _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, accuracy
 
 
 def _is_float(value) -> bool:
-    return value.dtype is not None and value.dtype.name in ("FLOAT16", "BFLOAT16")
+    return value.dtype is not None and value.dtype.name in ("FLOAT16", "BFLOAT16", "FLOAT")
 
 
 def _in_order(op, B, packed, N, K, transB, codebook):

@@ -264,3 +264,36 @@ def test_a_tone_is_in_its_band() -> None:
     found = [LogMel()(tone)[:, 20:80] for tone in tones]
     bands = [features.mean(1).argmax() for features in found]
     assert bands == sorted(bands) and len(set(bands)) == 3 and all(features.shape == (80, 60) for features in found)
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "value", "message"),
+    [
+        ("preprocessor_config.json", "feature_size", 128, "its feature_size is 128, but the model needs 80"),
+        ("preprocessor_config.json", "nb_max_frames", 1500, "its nb_max_frames is 1500, but the model needs 3000"),
+        ("config.json", "num_mel_bins", 128, "num_mel_bins is 128, but conv1.weight of openvino_encoder_model.xml has 80"),
+        ("config.json", "max_target_positions", 97, "max_target_positions is 97, but decoder.embed_positions.weight of"),
+        ("config.json", "max_source_positions", 750, "max_source_positions is 750, but last_hidden_state of"),
+    ],
+)
+def test_features_that_contradict_the_model(
+    source: Path, file: str, key: str, value: int, message: str, tmp_path: Path
+) -> None:
+    """The default conversion copies the configuration, so it checks it, too."""
+    folder, out = shutil.copytree(source, tmp_path / "model"), tmp_path / "out"
+    document = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps(document | {key: value}))
+    result = specops("convert", folder, "-o", out)
+    assert result.exit_code == 2 and message in " ".join(result.output.split()), result.output
+    assert not out.exists()
+
+
+def test_errors_name_the_files_of_the_users_folder(source: Path, tmp_path: Path) -> None:
+    """A folder from OpenVINO is converted to a temporary one."""
+    folder = shutil.copytree(source, tmp_path / "model")
+    settings = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings | {"n_fft": 20}))
+    result = specops("generate", folder, "--audio", write_wav(tmp_path / "sound.wav", np.zeros(16000, np.float32)))
+    assert result.exit_code == 2
+    message = f"{folder}/preprocessor_config.json does not describe the features: n_fft is 20"
+    assert message in result.output.replace("\n", " "), result.output

@@ -4,6 +4,7 @@ OpenVINO stores compressed weights as a constant followed by Convert, Subtract, 
 float followed by Convert.
 
 - A MatMul becomes `onnx_specops.MatMulCompressed`, which decodes weights while multiplying, with a following bias and Gelu.
+  In models that mostly multiply few rows, so does a MatMul by float32 weights: the operator reads memory faster.
 - A Gather of rows (an embedding) gathers stored rows and decompresses only those.
 
 The order and form of the nodes do not matter, as long as the chain consists of casts, one zero point, scales, a Reshape that
@@ -29,7 +30,7 @@ from converters.passes.compressed_weights.following import with_bias, with_facto
 from converters.passes.dequantization import FLOATS
 from converters.passes.running import OperatorPass
 from onnx_specops.building import Builder, Value, cast_unrounded, constant_value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, producer_of
 from onnx_specops.ops.mat_mul_compressed import LARGEST
 from onnx_specops.replacing import replace_value
 from onnx_specops.widening import HALVES
@@ -41,6 +42,9 @@ HALVES_BYTES = 32 * 2**20
 faster, except for single rows.
 """
 
+FLOATS_BYTES = 2**20
+"""float32 matrices with fewer bytes stay in standard ONNX, because they fit into a core's cache."""
+
 
 class KeepWeightsCompressed(OperatorPass):
     """Keep weights compressed; see the module's docstring.
@@ -49,12 +53,15 @@ class KeepWeightsCompressed(OperatorPass):
         activations: the activations of MatMuls, see the operator.
         fold: whether constants may be stored in the layout that is best for the kernel.
         halves: whether 16-bit floats count as compressed.
+        floats: whether float32 weights count, too.
     """
 
     operators = frozenset(("Gather", "MatMul"))
 
-    def __init__(self, activations: Activations = "float", *, fold: bool = True, halves: bool = True) -> None:
-        self.activations, self.fold, self.halves = activations, fold, halves
+    def __init__(
+        self, activations: Activations = "float", *, fold: bool = True, halves: bool = True, floats: bool = False
+    ) -> None:
+        self.activations, self.fold, self.halves, self.floats = activations, fold, halves, floats
         self._views: dict[tuple[object, ...], ir.TensorProtocol] = {}
         self._keeps_halves = False
 
@@ -68,7 +75,7 @@ class KeepWeightsCompressed(OperatorPass):
             op = Builder.before_node(node, root)
             result = self._product(op, node) if node.op_type == "MatMul" else self._rows(op, node)
             if result is not None:
-                scaled = with_factor(op, node, result)
+                scaled = with_factor(op, node, result) if _is_compressed(result) else node
                 biased = with_bias(op, scaled, result)
                 last = with_function(biased, result)
                 if replace_value(last.outputs[0], op.place(result)):
@@ -84,6 +91,8 @@ class KeepWeightsCompressed(OperatorPass):
             return None
         if (weights := _found(right)) is not None and left.shape is not None and len(left.shape) > 0:
             return self._multiplied(op, left, weights)
+        if self.floats and (weights := self._floats(right)) is not None and left.shape is not None and len(left.shape) > 0:
+            return self._multiplied(op, left, weights)
         if (weights := _found(left)) is not None and right.shape is not None and len(right.shape) > 1:
             # The weights are on the left, so transpose both sides.
             other = replace(weights, swapped=not weights.swapped)
@@ -93,6 +102,20 @@ class KeepWeightsCompressed(OperatorPass):
                 return None
             return op.Transpose(product, perm=[*range(product.rank - 2), product.rank - 1, product.rank - 2])
         return None
+
+    def _floats(self, value: ir.Value) -> Weights | None:
+        """Return a large float32 matrix, as it is stored or transposed."""
+        node, swapped = producer_of(value, "Transpose"), False
+        if node is not None and (stored := node.inputs[0]) is not None:
+            value, swapped = stored, True
+        tensor = value.const_value
+        if tensor is None or value.producer() is not None or value.is_graph_input() or tensor.dtype != D.FLOAT:
+            return None
+        shape = tuple(tensor.shape.numpy())
+        if len(shape) != 2 or tensor.nbytes < FLOATS_BYTES or not (swapped or self.fold):
+            return None
+        codes = Codes(tensor, "no", shape, None, value.name or "weights")
+        return Weights(codes, shape, matrices=shape, swapped=swapped)
 
     def _multiplied(self, op: Builder, a: ir.Value, weights: Weights) -> Value | None:
         codes, rows, columns = weights.codes, *weights.matrices[-2:]
@@ -214,6 +237,13 @@ def _found(value: ir.Value) -> Weights | None:
     """Return the weights that decompress to ``value``, if decoding them gives its numbers."""
     weights = find_weights(value)
     return weights if weights is not None and decodes_to(value, weights) else None
+
+
+def _is_compressed(product: Value) -> bool:
+    """Return whether the weights of a MatMulCompressed are decoded."""
+    node = product.producer()
+    stored = None if node is None or node.op_type != "MatMulCompressed" else node.inputs[1]
+    return stored is not None and stored.dtype != D.FLOAT
 
 
 def _swapped(op: Builder, matrix: Value) -> Value:

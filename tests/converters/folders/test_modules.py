@@ -77,3 +77,32 @@ def test_modules(kind: object, modules: list[str], found: str) -> None:
 def test_only_modules_of_layers_count() -> None:
     names = ["__module.model.mixer.in_proj/aten::linear/MatMul", "mixer.in_proj"]
     assert not modules_of_another_type("llama", names)
+
+
+PAIRS = {
+    "seq2seq/t5": "t5",
+    "seq2seq/whisper": "whisper",
+    "speech/whisper_speech": "whisper",
+    "text2text/bart_text": "bart",
+    "text2text/t5_text": "t5",
+}
+SAME_PAIRS = ({"t5", "mt5", "umt5"}, {"bart", "blenderbot-small"}, {"whisper", "pegasus", "blenderbot", "m2m_100"})
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_layers_of_encoders_and_decoders(name: str) -> None:
+    kinds = ("bart", "blenderbot", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5", "umt5", "whisper")
+    with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
+        for graph in file.namelist():
+            if not re.fullmatch(r"openvino_(en|de)coder_model\.xml", graph):
+                continue
+            names = re.findall(r'<layer id="\d+" name="([^"]*)"', file.read(graph).decode())
+            agreeing = {kind for kind in kinds if not modules_of_another_type(kind, names)}
+            assert agreeing == next(same for same in SAME_PAIRS if PAIRS[name] in same) - {"blenderbot-small"}
+
+
+def test_another_type_of_encoder_decoder() -> None:
+    names = ["__module.decoder.block.0.layer.0.SelfAttention.q/aten::linear/MatMul", "__module.block.1.layer.0.layer_norm/x"]
+    assert modules_of_another_type("bart", names) == "layer_norm and SelfAttention, as in the types mt5, t5, umt5"
+    assert not modules_of_another_type("longt5", names)  # unknown
+    assert not modules_of_another_type("bart", ["MatMul_3"])  # names of another exporter

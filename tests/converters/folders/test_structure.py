@@ -122,6 +122,7 @@ def test_other_structures(
             "models/llama",
             ["'llama', a decoder of text, but the folder contains an encoder and a decoder"],
         ),
+        ("text2text/t5_text", "text2text/bart_text", ["its model_type is 'bart', but the layers of openvino_enc", "_dec"]),
         ("models/llama", "text2text/bart_text", ["'bart', an encoder-decoder, but the model is a decoder of text"]),
         ("hybrids/lfm2", "hybrids/zamba2", ["it describes 4 conv", "its model_type is 'zamba2', but the layers of"]),
     ],

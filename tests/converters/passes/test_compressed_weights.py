@@ -167,3 +167,22 @@ def test_scales_of_integers(kind: str, columns: int, oracle: Oracle, tmp_path: P
         return [ops.matmul(x, ops.multiply(integers(96, 128), integers(96, columns)), False, True)]
 
     _compared(form, oracle, tmp_path)
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+def test_float32_weights_of_models_with_states(stateful: bool, oracle: Oracle, tmp_path: Path) -> None:
+    """A model with states usually runs with one token, so its weights are read in each run."""
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([-1, 512], np.float32)
+    weights = RNG.standard_normal((512, 512)).astype(np.float32)
+    product = ops.matmul(x, ops.constant(weights), False, True)
+    if stateful:
+        product = ops.add(product, ops.read_value(ops.constant(np.ones((1, 512), np.float32)), "state"))
+        model = ov.Model([ops.result(ops.relu(product))], [ops.assign(product, "state")], [x])
+    else:
+        model = ov.Model([ops.relu(product)], [x])
+    given = RNG.standard_normal((1, 512)).astype(np.float32)
+    names = [node.op_type for node in converted(model, [given], oracle, tmp_path).graph.node]
+    assert ("MatMulCompressed" in names) is stateful

@@ -46,6 +46,9 @@ CASES = {
     "streamed": wav(integers(16).astype("<i2").tobytes()).replace(
         b"data" + struct.pack("<I", 12), b"data" + struct.pack("<I", 0xFFFFFFFF)
     ),
+    "streamed, signed": wav(integers(16).astype("<i2").tobytes()).replace(
+        b"data" + struct.pack("<I", 12), b"data" + struct.pack("<I", 0x7FFFFFFF - 36)
+    ),
     "half a frame": wav(integers(16).astype("<i2").tobytes() + b"\1"),
 }
 
@@ -65,11 +68,13 @@ def test_forms(name: str, tmp_path: Path) -> None:
         (b"ID3" + bytes(60), "does not start with RIFF"),
         (b"RIFF\0\0\0\0WAVE", "it has no samples"),
         (b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", "its format is missing"),
-        (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcd", "cannot be read as a WAV file"),
+        (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcd", "its format is cut after 4 bytes"),
         (wav(b"abcd", kind=2, bits=4), "its format is 2 with 4 bits"),
         (wav(b"abcd", kind=1, bits=12), "its format is 1 with 12 bits"),
-        (wav(b"abcd", kind=0xFFFE), "cannot be read as a WAV file"),
-        (wav(b"abcd", channels=0), "its format is missing"),
+        (wav(b"abcd", kind=0xFFFE), "its format is cut after 16 bytes"),
+        (wav(b"abcd", channels=0), "it has no channels"),
+        (wav(bytes(8))[:-1], "it is cut: it has 7 of 8 bytes of samples"),
+        (wav(bytes(8))[:-8], "it is cut: it has 0 of 8 bytes of samples"),
         (wav(b"abcd", rate=44100), "has a sampling rate of 44100 Hz; expected 16000 Hz: ffmpeg"),
     ],
 )

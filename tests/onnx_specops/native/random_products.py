@@ -23,6 +23,7 @@ KINDS = (
     "e5m2",
     "float16",
     "bfloat16",
+    "float32",
 )
 _BYTES = np.arange(256, dtype=np.uint8)
 _E4M3 = _BYTES.view(ml_dtypes.float8_e4m3fn).astype(np.float32)
@@ -51,8 +52,8 @@ def _weights(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> tup
         return b, kind if kind == "int4" else f"uint{bits}", book
     if kind == "int8":
         return rng.integers(-128, 128, shape, dtype=np.int8), "no", None
-    if kind in ("float16", "bfloat16"):
-        return rng.standard_normal(shape).astype(np.float16 if kind == "float16" else BF16), "no", None
+    if kind in ("float16", "bfloat16", "float32"):
+        return rng.standard_normal(shape).astype(BF16 if kind == "bfloat16" else kind), "no", None
     b = rng.integers(0, 256, shape, dtype=np.uint8)
     if kind in ("e4m3", "e5m2"):
         book = _E4M3 if kind == "e4m3" else _E5M2

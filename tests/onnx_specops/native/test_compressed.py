@@ -43,10 +43,20 @@ def _groups_that_do_not_fill_the_depth(rng: np.random.Generator) -> Iterator[Nod
         yield "MatMulCompressed", arrays, [1], attributes
 
 
+def _floats(rng: np.random.Generator) -> Iterator[Node]:
+    """Weights in float32: columns that do not fill four parts, and rows beyond those that are multiplied without a copy."""
+    for columns, depth, rows in itertools.product([1, 3, 4, 7, 37], [1, 15, 16, 33, 512], [1, 2, 4, 5, 16, 17]):
+        a = rng.standard_normal((rows, depth)).astype(np.float32) / 100
+        b = rng.standard_normal((columns, depth)).astype(np.float32)
+        bias = rng.standard_normal(columns).astype(np.float32) / 100 if rows % 2 else None
+        yield "MatMulCompressed", [a, b, None, None, None, bias], [1], {"N": columns, "K": depth, "block_size": depth}
+
+
 def _random_nodes() -> Iterator[Node]:
     rng = np.random.default_rng(0)
+    yield from _floats(rng)
     yield from _groups_that_do_not_fill_the_depth(rng)
-    yield from (mat_mul_compressed(rng) for _ in range(120))
+    yield from (mat_mul_compressed(rng) for _ in range(130))
     for make in (attention, quantized_attention, quantized_layer_normalization):
         yield from (make(rng) for _ in range(40))
 

@@ -135,3 +135,47 @@ def test_rows(emit: Callable[..., Value], gathered: bool, indices: list[int]) ->
     KeepWeightsCompressed()(model)
     fetched = [node.inputs[0].dtype for node in model.graph if node.op_type == "Gather" and node.inputs[0] is not None]
     assert (D.UINT8 in fetched) is gathered
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x, w: op.MatMul(x, op.Transpose(op.const(w), perm=[1, 0])), True),
+        (lambda op, x, w: op.MatMul(x, op.const(w)), True),
+        (lambda op, x, w: op.MatMul(x, op.Transpose(op.const(w[1:]), perm=[1, 0])), False),  # below 1 MiB
+        (lambda op, x, w: op.MatMul(x, op.const(w.reshape(1, 512, 512))), False),  # a batch
+        (lambda op, x, w: op.MatMul(x, op.Transpose(op.Neg(op.const(w)), perm=[1, 0])), False),
+        (lambda op, x, w: op.MatMul(op.const(w), op.Transpose(x, perm=[1, 0])), False),  # on the left
+    ],
+)
+def test_float32_weights(emit: Callable[..., Value], found: bool) -> None:
+    weights = _numbers(512, 512)
+    for floats_too in (True, False):
+        by = [KeepWeightsCompressed(floats=floats_too)]
+        names = rewritten(lambda op, x: emit(op, x, weights), floats("x", 3, 512), by=by, atol=1e-3)
+        assert ("MatMulCompressed" in names) is (found and floats_too)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_float32_weights_in_the_layout_of_the_file(transposed: bool) -> None:
+    """Without transposed constants, only weights that are stored column by column are used."""
+    weights = _numbers(512, 512)
+
+    def emit(op, x: Value) -> Value:
+        return op.MatMul(x, op.Transpose(op.const(weights), perm=[1, 0]) if transposed else op.const(weights))
+
+    names = rewritten(emit, floats("x", 3, 512), by=[KeepWeightsCompressed(floats=True, fold=False)], atol=1e-3)
+    assert ("MatMulCompressed" in names) is transposed
+
+
+@pytest.mark.parametrize("following", ["Mul", "Add"])
+def test_what_follows_float32_weights(following: str) -> None:
+    """A factor stays separate, because weights without scales are faster. A bias becomes part of the product."""
+    weights, bias = _numbers(512, 512), _numbers(512)
+
+    def emit(op, x: Value) -> Value:
+        product = op.MatMul(x, op.Transpose(op.const(weights), perm=[1, 0]))
+        return op.Mul(product, 0.5) if following == "Mul" else op.Add(product, op.const(bias))
+
+    names = rewritten(emit, floats("x", 3, 512), by=[KeepWeightsCompressed(floats=True)], atol=1e-3)
+    assert "MatMulCompressed" in names and (following in names) is (following == "Mul")
