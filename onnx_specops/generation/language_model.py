@@ -17,6 +17,7 @@ from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.decoders import check_vocabulary, names_of
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
+from onnx_specops.generation.sessions import open_session
 from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
 from onnx_specops.generation.states import contradiction
 from onnx_specops.generation.text_model import TextModel
@@ -86,7 +87,7 @@ class LanguageModel(TextModel):
         self.constraints = Constraints.of_folder(self.folder, sorted(self.ends), self.vocabulary, guides=self._guides)
         if not path.is_file():
             raise GenerationError(f"{self.folder} contains no {path.name}, which its {CONFIG} names")
-        self._session = InferenceSession(path, sess_options, kernels=kernels)
+        self._session = open_session(path, sess_options, kernels)
         self._held: list[int] = []
         self._run = object()
         self._names = names_of(self._session, path.name, self._known)

@@ -16,6 +16,7 @@ from onnx_specops.generation.chat import ChatTemplate, Message
 from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampling, until
+from onnx_specops.generation.sessions import open_session
 from onnx_specops.generation.settings import generation_file, read_optional_json, stop_texts
 from onnx_specops.generation.tokenizer import Tokenizer, open_tokenizer
 from onnx_specops.runtime.session import InferenceSession, Kernels
@@ -247,11 +248,11 @@ class TextModel(ABC):
             raise GenerationError(f"the prompt has {len(prompt)} tokens, more than the {most} that the model supports")
 
     def _open(self, name: str, options: ort.SessionOptions | None) -> InferenceSession:
-        """Create the session of a model in the folder. Raise `GenerationError` if it is missing."""
+        """Create the session of a model in the folder. Raise `GenerationError` if it is missing or damaged."""
         path = self.folder / name
         if not path.is_file():
             raise GenerationError(f"{self.folder} contains no {name}: create it with specops convert FOLDER -o OUT")
-        return InferenceSession(path, options, kernels=self._kernels)
+        return open_session(path, options, self._kernels)
 
     @cached_property
     def _template(self) -> ChatTemplate:

@@ -12,6 +12,7 @@ import numpy as np
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from onnx_specops.generation.errors import GenerationError
+from onnx_specops.generation.sessions import open_session
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 TOKENIZER, DETOKENIZER = "openvino_tokenizer.onnx", "openvino_detokenizer.onnx"
@@ -36,14 +37,14 @@ def open_tokenizer(folder: Path, kernels: Kernels) -> Tokenizer:
     """Open the tokenizer of a folder; see `onnx_specops.InferenceSession` for ``kernels``.
 
     Raises:
-        GenerationError: the folder has no tokenizer.
+        GenerationError: the folder has no tokenizer, or a damaged one.
     """
     paths = [folder / name for name in (TOKENIZER, DETOKENIZER)]
     return _of_models(paths, kernels) if all(path.is_file() for path in paths) else _of_package(folder)
 
 
 def _of_models(paths: Sequence[Path], kernels: Kernels) -> Tokenizer:
-    encoder, decoder = (InferenceSession(path, kernels=kernels) for path in paths)
+    encoder, decoder = (open_session(path, None, kernels) for path in paths)
     text, ids = encoder.get_inputs()[0], decoder.get_inputs()[0]
     dtype = np.int32 if ids.type == "tensor(int32)" else np.int64
     if text.type != _TEXTS or _IDS not in {value.name for value in encoder.get_outputs()}:

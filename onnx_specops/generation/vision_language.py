@@ -16,8 +16,9 @@ from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.images import CROP, ImageLike, ImageProcessor, Prepared
 from onnx_specops.generation.language_model import CONFIG, LanguageModel
 from onnx_specops.generation.sampling import GREEDY, Sampling
+from onnx_specops.generation.sessions import open_session
 from onnx_specops.generation.settings import read_json
-from onnx_specops.runtime.session import InferenceSession, Kernels
+from onnx_specops.runtime.session import Kernels
 
 _EMBEDDINGS, _FEATURES = "inputs_embeds", "image_features"
 _GEMMA, _MISTRAL, _PHI, _QWEN = "gemma3", "mistral3", "phi3v", ("qwen2_5_vl", "qwen3_vl", "qwen3_5", "qwen3_5_moe")
@@ -78,7 +79,7 @@ class VisionLanguageModel(LanguageModel):
         self._processor = ImageProcessor(processing)
         if missing := [file.name for file in files if not file.is_file()]:
             raise GenerationError(f"{self.folder} contains no {' and no '.join(missing)}, which its {CONFIG} names")
-        self._see, self._read = (InferenceSession(file, sess_options, kernels=kernels) for file in files)
+        self._see, self._read = (open_session(file, sess_options, kernels) for file in files)
         self._width = next(value.shape[-1] for value in self._session.get_inputs() if value.name == _EMBEDDINGS)
         self._images: list[Prepared] = []
         self._shift = 0

@@ -297,3 +297,14 @@ def test_errors_name_the_files_of_the_users_folder(source: Path, tmp_path: Path)
     assert result.exit_code == 2
     message = f"{folder}/preprocessor_config.json does not describe the features: n_fft is 20"
     assert message in result.output.replace("\n", " "), result.output
+
+
+@pytest.mark.parametrize("damage", [b"", b"<!DOCTYPE html>", None])
+def test_damaged_models_are_one_error(place: Path, damage: bytes | None, tmp_path: Path) -> None:
+    """Each model of the folder, empty, a web page and cut."""
+    for path in sorted(place.glob("*.onnx")):
+        folder = shutil.copytree(place, tmp_path / path.stem)
+        content = path.read_bytes()[: path.stat().st_size // 2] if damage is None else damage
+        (folder / path.name).write_bytes(content)
+        with pytest.raises(GenerationError, match=rf"{path.name} cannot be loaded: .*; create it again"):
+            open_model(folder).encode("a")
