@@ -133,8 +133,8 @@ struct Kernels {
   std::int64_t most_panels;
   std::int64_t scratch_bytes;
 
-  // Few rows, at most `few_rows(kind)`: `a` as arranged by `arrange`, [rows, arranged_depth(weights)]. Computes columns [first, last) of `to`, whose
-  // rows are `width` apart. For transposed weights only.
+  // Few rows, at most `few_rows(kind)`: `a` as arranged by `arrange`, [rows, arranged_depth(weights)]. Computes columns
+  // [first, last) of `to`, whose rows are `width` apart. For transposed weights only.
   void (*arrange)(const Weights& weights, const float* a, float* to);
   void (*multiply_few)(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
                        std::int64_t first, std::int64_t last);
