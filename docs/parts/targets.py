@@ -134,6 +134,6 @@ def _disagreements() -> Iterator[tuple[str, ...]]:
 def _shortened(reason: str) -> str:
     """Return the beginning of a reason, without paths, as Markdown."""
     text = re.sub(r"/\S*/(?=\S)|\^{3,}|^raise [^|]*\||\S*(Error|error): ", "", reason)
-    for old, new in (("|", "/"), ("`", "'"), ("<", "("), (">", ")"), ("*", "\\*"), ("_", "\\_")):
+    for old, new in (("|", "/"), ("`", "'"), ("<", "\\<"), (">", "\\>"), ("*", "\\*"), ("_", "\\_")):
         text = text.replace(old, new)
-    return " ".join(text.split())[:160]
+    return " ".join(text.split())[:160].rstrip("\\")
