@@ -53,7 +53,7 @@ from converters.passes.onnxruntime.transposed_convolutions import EmptyTranspose
 from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
 from converters.passes.onnxruntime.transposed_splits import SplitBeforeTranspose
 from converters.passes.onnxruntime.transposed_volumes import TransposedVolumes
-from converters.passes.onnxruntime.transposes import TransposeInSteps
+from converters.passes.onnxruntime.transposes import MergeReshapes, TransposeInSteps
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
 from converters.passes.onnxruntime.zero_signs import SignsOfSelectedZeros
@@ -72,6 +72,7 @@ __all__ = [
     "KeepBlocks",
     "KeepFloatWeights",
     "KeepPads",
+    "MergeReshapes",
     "NearestByGather",
     "NormsBySums",
     "PReluByProducts",
@@ -167,4 +168,4 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
             KeepBlocks(),
             SeparateWeights(),
         ]
-    return [*guards, TransposeInSteps(), CopyMovedOutputs(), CopyCapturedValues()]
+    return [*guards, TransposeInSteps(), MergeReshapes(), CopyMovedOutputs(), CopyCapturedValues()]

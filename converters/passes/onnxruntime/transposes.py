@@ -18,7 +18,7 @@ from math import prod
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
-from converters.passes.simplification.data_movement import permutation
+from converters.passes.simplification.data_movement import joined, permutation
 from onnx_specops.building import Builder, Value
 
 _LEAST_ELEMENTS, _LEAST_GAIN = 4096, 2.0
@@ -71,6 +71,12 @@ class TransposeInSteps(PatternPass):
     """Replace a slow Transpose by two or three fast ones."""
 
     rewrites = (in_steps,)
+
+
+class MergeReshapes(PatternPass):
+    """Merge the Reshapes of `TransposeInSteps` with those before and after them."""
+
+    rewrites = (joined("Reshape", "Reshape"),)
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,9 @@ SHAPES: Mapping[str, Callable[..., Any]] = {
 """Operator -> its pattern, for operators that change dimensions only."""
 
 
-def _joined(outer: str, inner: str) -> Rewrite:
+def joined(outer: str, inner: str) -> Rewrite:
+    """Return the rewrite that merges two of `SHAPES` if the result has at most one unknown dimension."""
+
     def pattern(op: Any, x: Any, given: Any, before: Any) -> Any:
         return SHAPES[outer](op, SHAPES[inner](op, x, before), given, _outputs=["whole"])
 
@@ -355,7 +357,7 @@ class MergeDataMovement(PatternPass):
         _between_transposes("LogSoftmax"),
         two_slices,
         whole_slice,
-        *(_joined(outer, inner) for outer in _MOVES for inner in _MOVES),
+        *(joined(outer, inner) for outer in _MOVES for inner in _MOVES),
         _same_shape("Reshape"),
         reshape_to_itself,
         _same_shape("Expand"),

@@ -12,7 +12,7 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
-from converters.passes.onnxruntime import TransposeInSteps
+from converters.passes.onnxruntime import MergeReshapes, TransposeInSteps
 from onnx_specops.building import Builder, Value, new_value
 from tests.converters.passes.graphs import floats, graph, rewritten
 
@@ -46,6 +46,18 @@ def test_of_one_tensor_in_two_orders() -> None:
         return [op.Transpose(y, perm=[2, 1, 0]), y, op.Neg(op.Transpose(y, perm=[2, 1, 0]))]
 
     assert rewritten(emit, floats("x", 40, 50, 60), by=[TransposeInSteps()]).count("Transpose") == 4
+
+
+@pytest.mark.parametrize(("used", "count"), [(False, 2), (True, 4)])
+def test_reshapes_before_and_after(used: bool, count: int) -> None:
+    """Two steps have three Reshapes, of which the first gives the dimensions of the input here. Used ones stay."""
+
+    def emit(op: Builder, x: Value) -> list[Value]:
+        tokens = op.Reshape(x, [40, 50, 60])
+        reversed_ = op.Transpose(tokens, perm=[2, 1, 0])
+        return [op.Reshape(reversed_, [60, -1]), *([op.Neg(tokens), op.Neg(reversed_)] if used else [])]
+
+    assert rewritten(emit, floats("x", 40, 3000), by=[TransposeInSteps(), MergeReshapes()]).count("Reshape") == count
 
 
 @pytest.mark.parametrize(
