@@ -26,6 +26,11 @@ from onnx_specops.building import Builder, Value
 @rule("Slice", since="opset8")
 def slice_(op: Builder, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None):
     """Slice-8: ONNX's Slice."""
+    lists = [value for value in (start, stop, step, axes) if value is not None]
+    if any(value.rank not in (None, 1) for value in lists):
+        raise Malformed("one of start, stop, step and axes is not a list")
+    if len({length(value) for value in lists} - {None}) > 1:
+        raise Malformed("its start, stop, step and axes differ in length")
     if 0 in (integers(step) or []):
         raise Malformed("one of its steps is 0")
     start, stop, step = (int64(op, x) for x in (start, stop, step))
