@@ -89,9 +89,8 @@ class KeepWeightsCompressed(OperatorPass):
         left, right = node.inputs
         if left is None or right is None or left.dtype not in FLOATS:
             return None
-        if (weights := _found(right)) is not None and left.shape is not None and len(left.shape) > 0:
-            return self._multiplied(op, left, weights)
-        if self.floats and (weights := self._floats(right)) is not None and left.shape is not None and len(left.shape) > 0:
+        weights = _found(right) or (self._floats(right) if self.floats else None)
+        if weights is not None and left.shape is not None and len(left.shape) > 0:
             return self._multiplied(op, left, weights)
         if (weights := _found(left)) is not None and right.shape is not None and len(right.shape) > 1:
             # The weights are on the left, so transpose both sides.

@@ -22,7 +22,7 @@ import onnx_ir as ir
 from converters.passes.patterns import PatternPass, Rewrite, of_weights, rewrite
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
-from onnx_specops.graphs import attributes_of, is_constant
+from onnx_specops.graphs import attributes_of, before_cast, is_constant
 from onnx_specops.ops._integer_lists import integer_list, is_integer_list
 
 _MOST_RANK = 3
@@ -117,7 +117,8 @@ def _is_minimal(
 
     For the arguments, see `_is_slow`.
     """
-    if len(window) != 1 or group != 1 or set(lists["strides"]) - {1} or not _is_stored(weights):
+    # ONNX Runtime folds a Cast of constant weights.
+    if len(window) != 1 or group != 1 or set(lists["strides"]) - {1} or not is_constant(before_cast(weights)):
         return False
     taps = window[0]
     if outputs is None or pixels[0] is None or math.ceil(taps / _TAPS) * _PRODUCTS > _MOST_PRODUCTS * taps:
@@ -125,12 +126,6 @@ def _is_minimal(
     dilation = (lists["dilations"] or [1])[0]
     results = pixels[0] + sum(lists["pads"]) - (taps - 1) * dilation
     return outputs >= _FEWEST_OUTPUTS and results >= max(_FEWEST_POSITIONS, _FEWEST_STEPS * dilation)
-
-
-def _is_stored(weights: Value) -> bool:
-    """Return whether a value is a constant, or a constant of another type with a Cast, which ONNX Runtime folds."""
-    node = weights.producer()
-    return is_constant(node.inputs[0] if node is not None and node.op_identifier() == ("", "Cast", "") else weights)
 
 
 def _activated(operator: str) -> Rewrite:
